@@ -5,24 +5,25 @@ import type { Fence } from './metadata.ts';
 import type { StoredObject } from './object.ts';
 import type { CommitRequest } from './request.ts';
 
+/** The answer to a commit. */
 export interface Committed {
   path: string;
-  /** The ETag of what was committed. Null if others have replaced it by the time of the answer. */
+  /** The ETag of the committed object. Null if another commit has replaced the object since. */
   etag: string | null;
-  /** In that case, the ETag of what is there now. */
+  /** The ETag of the object that is there now, if `etag` is null. */
   currentEtag?: string;
   versionId?: string;
-  /** In bytes. Null if `etag` is. */
+  /** The size of the committed object in bytes. Null if `etag` is null. */
   size: number | null;
   commitId: string;
-  /** The generation of the commit record: how often the precondition was contended. */
+  /** The generation of the commit record: how many intents with this precondition came before. */
   generation?: number;
   protocol: Protocol;
   /** True if the commit may have landed before this call. */
   repeated: boolean;
 }
 
-/** The answer for a commit that is found in the chain of the object. */
+/** The answer for a commit that has landed: its id is in the object's chain. */
 export function found(
   { path, entry }: CommitRequest,
   object: StoredObject,
@@ -65,7 +66,7 @@ export function resetBefore({ path, expectedEtag }: CommitRequest): HoldfastErro
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag });
 }
 
-/** A day. A foreign record may ask for any time, and a caller that waits longer should look again before. */
+/** A day. The record of another client may ask for any time, and a caller should try again earlier than in a month. */
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {
@@ -87,14 +88,14 @@ export function uploadTooLarge(limitBytes: number): HoldfastError {
   );
 }
 
-/** What S3 refuses because of the request itself. No retry helps, so the caller must correct the field. */
+/** Errors of S3 that the caller must correct: a retry does not help. By the name of the error, the field and what is wrong with it. */
 const CALLERS_FAULTS = new Map([
   ['MetadataTooLarge', { path: 'metadata', message: 'has more bytes than S3 accepts' }],
   ['KeyTooLongError', { path: 'path', message: 'is longer than S3 accepts' }],
   ['EntityTooLarge', { path: 'source', message: 'is larger than S3 accepts' }],
 ]);
 
-/** Undefined if the fault is not the caller's. */
+/** @returns undefined if the caller is not at fault */
 export function callersFault({ code, name }: SdkError): HoldfastError | undefined {
   const issue = CALLERS_FAULTS.get(code ?? name);
   return issue && invalidRequest([issue]);

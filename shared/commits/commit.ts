@@ -15,18 +15,17 @@ import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
 import { judgeObject } from './verdict.ts';
 import { writeObject } from './write.ts';
 
-/** The conflicts that S3 reports pass. After this many, something else is wrong. */
+/** A conflict that S3 reports is over soon. After this many, something else is wrong. */
 const MAX_WRITES = 10;
 
-/** Another writer won each of these tries, and one of that many has landed long since. */
+/** Each lost intent means that another writer went first. After this many, one of those writers has landed. */
 const MAX_LOST_INTENTS = 50;
 
 /**
- * Commits an object on a precondition: nothing is there, or exactly that ETag is. One writer wins. A repeat with the
- * same commit id, also after a lost reply or a crash, is answered with the outcome of the commit. See
- * docs/protocols/commits.md, "Steps".
+ * Commits an object if the path is empty, or if the object at the path has the expected ETag. One writer wins. A repeat with the same commit id receives
+ * the outcome of the commit, even if the first reply was lost or the writer crashed. See docs/protocols/commits.md, "Steps".
  * @throws HoldfastError PreconditionFailed, FenceRejected, CommitInProgress, NotFound (source), PayloadTooLarge,
- *   InvalidRequest (commit id used otherwise, bytes that are there already), Throttled, Unavailable, OutcomeUnknown
+ *   InvalidRequest (the commit id has another content, the object has these bytes already), Throttled, Unavailable, OutcomeUnknown
  */
 export function committer(dependencies: CommitDependencies) {
   return (input: CommitInput, call: Call): Promise<Committed> =>
@@ -34,11 +33,10 @@ export function committer(dependencies: CommitDependencies) {
 }
 
 /**
- * Replaces or lifts the fence of an object, for an administrator who saw its ETag and its fence. It commits the
- * bytes that are there again, with the same headers and metadata, if the fence is still the one that was seen. The object
- * gets another ETag, so that no commit that was decided on the old fence lands after it. See
+ * Replaces or removes the fence of an object, if ETag and fence are those that the operator saw. It commits the object's own bytes again, with the same
+ * headers and metadata. The object gets another ETag, so that a commit that was decided on the old fence cannot land later. See
  * docs/protocols/commits.md, "Fences".
- * @throws HoldfastError PreconditionFailed (another ETag or fence, or replaced since the last commit),
+ * @throws HoldfastError PreconditionFailed (another ETag or fence, or the fence was replaced after the last commit),
  *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function fenceResetter(dependencies: CommitDependencies) {
@@ -59,18 +57,18 @@ class Commit {
   readonly #call: Call;
   readonly #pauses: Pauses;
   #content: Content | undefined;
-  #held: WonIntent | undefined;
+  #wonIntent: WonIntent | undefined;
   #writes = 0;
   #lostIntents = 0;
   /** Whether a try of the write was sent and got no answer: it may have landed, or may still land. */
   #unanswered = false;
-  /** Whether a look has shown that the commit had not landed before this call. */
+  /** Whether it is known that the commit had not landed before this call. */
   #isFirst: boolean;
-  /** Written with the object if the write goes out before any look: it tells this call's write from an earlier one's. */
+  /** Stored with the object if this call writes before it reads: it distinguishes this call's write from that of an earlier call. */
   #callId: string | undefined;
-  /** Why the object itself refuses this commit. This is certain, whatever else may be under way. */
+  /** The error of a commit that can never land, because the object itself shows it. */
   #refusal: HoldfastError | undefined;
-  /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
+  /** Whether the write may be sent again even if an earlier try is unanswered. */
   #mayTryAgain = true;
 
   constructor(
@@ -89,9 +87,9 @@ class Commit {
 
   async run(): Promise<Committed> {
     try {
-      for (let looks = this.#intents.readsFirst; ; looks = true) {
-        const object = looks ? await this.#read() : undefined;
-        const committed = (looks && (await this.#decide(object))) || (await this.#try(object));
+      for (let reads = this.#intents.readsFirst; ; reads = true) {
+        const object = reads ? await this.#read() : undefined;
+        const committed = (reads && (await this.#decide(object))) || (await this.#try(object));
         if (committed) return committed;
         await this.#pause();
       }
@@ -104,7 +102,7 @@ class Commit {
     return readObject(this.#dependencies, this.#request.path, this.#call);
   }
 
-  /** The answer if the object has it. Undefined if the precondition holds and the write may be sent. */
+  /** @returns the answer if the object shows that the commit has landed. Undefined if the precondition holds, so that the write may be sent */
   async #decide(object: StoredObject | undefined): Promise<Committed | undefined> {
     const verdict = judgeObject(object, this.#request);
     const { protocol } = this.#dependencies;
@@ -134,7 +132,7 @@ class Commit {
     }
   }
 
-  /** Whether this call is known to have written the commit that the object shows. */
+  /** Whether this call, and not an earlier call, wrote the commit that the object shows. */
   #isOwnWrite({ serviceMetadata }: StoredObject): boolean {
     const hasCallId = this.#callId !== undefined && serviceMetadata?.call === this.#callId;
     return this.#unanswered && (this.#isFirst || hasCallId);
@@ -144,7 +142,7 @@ class Commit {
     return this.#unanswered || (this.#request.idWasGiven && (await this.#intents.triedBefore(this.#call)));
   }
 
-  /** One intent and, if it is won, one write. Undefined if both begin again with a look at the object. */
+  /** Declares one intent and, if it is won, sends one write. @returns undefined if the call must begin again with a read of the object */
   async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
     const { path, entry, fence, body } = this.#request;
     const isReset = 'seenFence' in body;
@@ -165,12 +163,12 @@ class Commit {
       return undefined;
     }
 
-    this.#held = intent;
+    this.#wonIntent = intent;
     const content = this.#content;
     this.#writes += 1;
     const { sendBefore } = intent;
-    const asked = { request: this.#request, content, metadata, sendBefore };
-    const written = await writeObject(this.#dependencies, asked, this.#call);
+    const write = { request: this.#request, content, metadata, sendBefore };
+    const written = await writeObject(this.#dependencies, write, this.#call);
     if (written.won) {
       const { protocol } = this.#dependencies;
       const { etag, versionId } = written;
@@ -196,11 +194,11 @@ class Commit {
   async #makeWay(intent: Intent & { won: false }): Promise<void> {
     if (intent.obstacle) return this.#pauses.wait(intent.obstacle);
     this.#lostIntents += 1;
-    // The first record in the way may be a dead writer's. A look shows that, and a wait does not.
+    // The first record in the way may be that of a dead writer. Reading the object shows it, and waiting does not.
     if (intent.underWay || this.#lostIntents > 1) await this.#pauses.rest();
   }
 
-  /** Sleeps between two tries, so that writers that met once do not meet again. */
+  /** Sleeps between two tries, so that writers that have met do not meet again. @throws HoldfastError Unavailable after too many tries */
   async #pause(): Promise<void> {
     const tooLate = this.#pauses.tooLate && 'no time is left in this invocation: send the same call again';
     const tooOften = this.#writes >= MAX_WRITES || this.#lostIntents >= MAX_LOST_INTENTS;
@@ -209,16 +207,19 @@ class Commit {
     if (this.#writes > 0) await this.#pauses.rest();
   }
 
-  /** The next try looks at the source again and copies parts again, as S3 demands after a conflict. */
+  /** Forgets the prepared content. The next try checks the source and copies parts again, as S3 demands after a conflict. */
   async #dropContent(): Promise<void> {
     const content = this.#content;
     this.#content = undefined;
-    // A completion without an answer may still be under way. The bucket's lifecycle removes what stays of it.
+    // If the completion of an upload got no answer, it may still be under way, and must not be aborted. The bucket's lifecycle removes its parts.
     if (content && 'parts' in content && !this.#unanswered)
       await abortParts(this.#dependencies, { path: this.#request.path, uploadId: content.uploadId }, this.#call);
   }
 
-  /** Reports only what is certain as certain, and lets no other writer wait for a write that will never be sent. */
+  /**
+   * The error that the caller receives: OutcomeUnknown unless it is certain that the commit has not landed. If it has not, the intent is abandoned, so
+   * that other writers do not wait for a write that will never be sent.
+   */
   async #failure(error: unknown): Promise<unknown> {
     await this.#dropContent();
     const isUnknown = error instanceof HoldfastError && error.code === 'OutcomeUnknown';
@@ -229,7 +230,7 @@ class Commit {
         'the write was sent, and what became of it could not be learned',
         error,
       );
-    await this.#held?.abandon();
+    await this.#wonIntent?.abandon();
     return error;
   }
 }

@@ -10,19 +10,25 @@ export const isNew: Condition = { expression: 'attribute_not_exists(#path)', nam
 const exists: Condition = { expression: 'attribute_exists(#path)', names };
 const isForeign: Condition = { expression: 'attribute_not_exists(commit_id)' };
 
-/** One of our records. The generation alone could be another record's, because TTL may have removed the one that was seen. */
+/**
+ * The record is still the one that was read, which this service wrote. The generation alone does not show this: TTL may have deleted the record, and
+ * another record may have reached the same generation.
+ */
 export const isStill = ({ ownIdentity }: CommitRecord): Condition =>
   hasSameIdentity(ownIdentity, { generation: 'generation', commit_id: 'commit_id' });
 
-/** The very record that was seen. TTL may have removed it meanwhile, and another may have begun at generation 0. */
+/**
+ * The record is still the one that was read, which another client wrote. TTL may have deleted that record meanwhile, and another record may have begun at
+ * generation 0.
+ */
 export const isStillForeign = ({ identity }: CommitRecord): Condition =>
   all(exists, isForeign, hasSameIdentity(identity, { generation: 'generation', timeout: 'timeout', ttl: 'ttl' }));
 
-/** An observation is not moved by a later one of the same record, only by one of another record. */
+/** The record has not been observed yet. A later observation of the same record must not replace the first one. */
 export const isUnobserved = ({ identity }: CommitRecord, attributes: Record<string, string>): Condition =>
   any(isNew, not(hasSameIdentity(identity, attributes)));
 
-/** @param attributes where each part of the identity is kept */
+/** @param attributes the attribute that holds each part of the identity */
 function hasSameIdentity(identity: Item, attributes: Record<string, string>): Condition {
   const [first, ...others] = Object.entries(attributes).map(([name, attribute]): Condition => {
     const value = identity[name];

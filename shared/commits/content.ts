@@ -12,11 +12,11 @@ import type { CommitRequest, Headers } from './request.ts';
 interface Common {
   size: number;
   headers: Headers;
-  /** The ETag that the object will have, wherever ETags name bytes. */
+  /** The ETag that the object will have, if the bucket derives ETags from the bytes. */
   etag: string;
 }
 
-/** What a commit writes, ready for the one write that makes it: with one PUT, one copy, or parts that are copied. */
+/** The content of a commit, ready for the write: bytes for a PUT, a source for a copy, or parts that are copied already. */
 export type Content = Common &
   ({ bytes: Buffer } | { sourceKey: string } | { sourceKey: string; uploadId: string; parts: UploadPart[] });
 
@@ -24,15 +24,15 @@ type UploadBody = Extract<CommitRequest['body'], { uploadId: string }>;
 
 interface Preparation {
   request: CommitRequest;
-  /** What is at the path. Undefined if nothing is, or if this call has not looked. */
+  /** The object at the path. Undefined if there is none, or if this call has not read it. */
   object: StoredObject | undefined;
-  /** The metadata that the object will carry. A multipart upload takes it at its beginning. */
+  /** The metadata that the object will have. A multipart upload needs it when it begins. */
   metadata: Record<string, string>;
 }
 
 /**
- * Prepares what is written. Parts are copied here, before there is a record for others to wait for.
- * @returns undefined if the object that should replace itself is another one by now
+ * Prepares the content of a commit. Parts are copied here, before the intent: once it is declared, other writers wait.
+ * @returns undefined if the object whose fence is reset was replaced meanwhile
  * @throws HoldfastError NotFound (source), InvalidRequest (the same bytes again), Throttled, Unavailable
  */
 export async function prepareContent(
@@ -69,9 +69,9 @@ export async function prepareContent(
 }
 
 /**
- * The size of the parts in which an object is copied onto itself, so that its ETag changes and every commit that was
- * decided on the old one fails. What came in one piece is copied in parts. What came in parts is copied in one
- * piece (undefined), or in another number of parts.
+ * The size of the parts in which an object is copied onto itself. The ETag of the copy must differ, so that every commit that was decided on the old
+ * ETag fails. So an object that came in one piece is copied in parts, and an object that came in parts is copied in one piece (undefined), or in another
+ * number of parts.
  */
 function otherPartBytes(
   { partBytes, multipartThresholdBytes }: CommitDependencies,
@@ -83,12 +83,12 @@ function otherPartBytes(
 }
 
 function inline({ headers, expectedEtag }: CommitRequest, bytes: Buffer): Common & { bytes: Buffer } {
-  // Only a replacement is compared.
+  // The ETag is only needed for a replacement, to compare it with the object's.
   const etag = expectedEtag === null ? '' : `"${createHash('md5').update(bytes).digest('hex')}"`;
   return { bytes, size: bytes.length, headers, etag };
 }
 
-/** Of the uploader's headers, only the type goes to the object: the others are in no signature. */
+/** The content of a staged upload. The object takes over the upload's content type; the uploader's other headers were not signed. */
 async function staged(
   { s3, bucket, maxUploadBytes }: CommitDependencies,
   { body, headers }: CommitRequest,
@@ -121,7 +121,7 @@ function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastErr
   return invalidRequest([{ path: 'source', message: 'was uploaded again during the commit: send the commit again' }]);
 }
 
-/** An ETag names bytes. If it stayed the same, nothing could show whether this commit has landed, or which writer won. */
+/** Refuses a commit of the bytes that are there: the ETag would stay the same, so nothing would show whether the commit landed, or who won. */
 function assertChanges({ etag }: Common, { expectedEtag, body }: CommitRequest): void {
   if (etag !== expectedEtag) return;
   const path = 'bytes' in body ? 'body' : 'source';

@@ -4,10 +4,10 @@ import type { Clock } from '../surroundings/clock.ts';
 import type { Ids } from '../surroundings/ids.ts';
 
 export const PROTOCOLS = ['dynamo', 'native'] as const;
-/** `dynamo` excludes writers that use the commit table; `native` is for buckets that only this service writes. */
+/** `dynamo` coordinates all writers that use the commit table. `native` is for buckets that only this service writes. */
 export type Protocol = (typeof PROTOCOLS)[number];
 
-/** Everything that the commit calls need from outside. */
+/** What the calls of commits need. */
 export interface CommitDependencies {
   dynamodb: DynamoDBClient;
   s3: S3Client;
@@ -16,25 +16,24 @@ export interface CommitDependencies {
   table: string;
   bucket: string;
   protocol: Protocol;
-  /** How long other writers must leave a record of ours alone, and how long its write may be sent. */
+  /** How long after its intent a writer may send the write, and how long other clients must leave the record alone. */
   commitTimeoutMs: number;
-  /** How much faster the fastest writer's clock may run than the slowest one's. */
+  /** How much faster the clock of the fastest writer may run than that of the slowest. */
   maxClockSkewRate: number;
-  /** How far the service's clocks may stand apart. */
+  /** The largest difference between two clocks of the service. */
   clockSkewMs: number;
-  /** How long a record stays before it may vanish. */
+  /** How long a record stays before TTL may delete it. */
   commitTtlSeconds: number;
-  /** A larger upload is refused, when it is announced and when it is committed. */
+  /** The largest upload. It is checked when the upload is staged and when it is committed. */
   maxUploadBytes: number;
-  /** A staged object larger than this is copied in parallel parts. */
+  /** A larger staged upload is copied in parallel parts. */
   multipartThresholdBytes: number;
-  /** S3 takes no part below five mebibytes, except for the last one. */
+  /** The size of each part except for the last. S3 refuses smaller parts than 5 MiB. */
   partBytes: number;
 }
 
-/** The dependencies of staging. Its client must not put checksums of the empty body into the URL. */
+/** What staging an upload needs. The S3 client must not sign a checksum of the empty body. */
 export type UploadDependencies = Pick<CommitDependencies, 's3' | 'clock' | 'ids' | 'bucket' | 'maxUploadBytes'>;
 
-// The names of the two stores in errors.
 export const commitTable = (table: string) => `table ${table}`;
 export const commitBucket = (bucket: string) => `bucket ${bucket}`;

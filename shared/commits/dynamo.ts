@@ -11,30 +11,29 @@ import { type Observation, observe, provesForeign, readObservation, waitMs } fro
 import { type CommitRecord, parseRecord, readRecord, recordItem, recordKey, showsTry } from './record.ts';
 import type { CommitRequest } from './request.ts';
 
-/** Within this time of its record's writing, a commit of ours is more likely under way than dead. */
+/** A commit of this service whose record is younger than this is probably under way. An older one has probably died. */
 const UNDER_WAY_MS = 1000;
 
 /**
- * The commit protocol of the Rust crate object_store (DynamoCommit): a record for each path and expected ETag, which a
- * writer creates before it writes. Records are never deleted on success: a slow foreign writer must still run into them.
- * Source: object_store 0.12, aws/dynamo.rs, except for the take-over of our own records and the wait across calls.
- * See docs/protocols/commits.md, "The record".
+ * Intents by the commit protocol of the Rust crate object_store (DynamoCommit): before it writes, a writer creates a record for the path and the expected
+ * ETag. A record is not deleted when the commit lands, because a slow client must still find it. The source is aws/dynamo.rs of object_store 0.12. Two
+ * things are our own: the take-over of this service's records, and the wait that continues across calls. See docs/protocols/commits.md, "The record".
  */
 export class RecordedIntents implements Intents {
   readonly readsFirst = true;
   readonly #dependencies: CommitDependencies;
   readonly #request: CommitRequest;
-  /** The record that the last write ran into, or that this call has written itself. */
+  /** The record in the table, as the last write of this call found it or left it. */
   #standing: CommitRecord | undefined;
-  /** Whether this call wrote it. */
+  /** Whether this call wrote the record in the table. */
   #standingIsOwn = false;
-  /** The observation of that record, if it is foreign. */
+  /** The observation of the record in the table, if another client wrote the record. */
   #observation: Observation | undefined;
-  /** Whether a record was met that names this commit. Undefined as long as none was met. */
-  #wasNamed: boolean | undefined;
-  /** The last foreign record that was met: it may have replaced one that names this commit. */
+  /** Whether a record has shown an earlier try of this commit. Undefined until a record was read. */
+  #wasTried: boolean | undefined;
+  /** The last record of another client that was read. It may have replaced a record that shows an earlier try of this commit. */
   #foreign: CommitRecord | undefined;
-  /** False once this call has taken over another call's record: a write of that one may still be in flight. */
+  /** False after this call has taken over the record of another call, whose write may still be under way. */
   #undisturbed = true;
 
   constructor(dependencies: CommitDependencies, request: CommitRequest) {
@@ -46,9 +45,8 @@ export class RecordedIntents implements Intents {
     const standing = this.#standing;
     if (!standing) {
       const first = await this.#put(undefined, isNew, call);
-      // A record of ours is taken over at once, unless its writer is likely to be done in a moment: the writer that
-      // takes over then loses to S3's condition, after three more requests. A foreign record is waited for after
-      // another look.
+      // A record of this service is taken over at once, unless its writer is probably under way: then the take-over would only lose to S3's condition,
+      // after three more requests. Before the wait for a record of another client, the object is read again.
       const inTheWay = !first.won && !first.underWay ? this.#standing : undefined;
       return inTheWay?.ours ? this.#takeOver(inTheWay, isStill(inTheWay), call) : first;
     }
@@ -57,12 +55,12 @@ export class RecordedIntents implements Intents {
   }
 
   async triedBefore(call: Call): Promise<boolean> {
-    if (this.#wasNamed === undefined) {
+    if (this.#wasTried === undefined) {
       const record = await readRecord(this.#dependencies, this.#request, call);
-      this.#wasNamed = false;
+      this.#wasTried = false;
       if (record) this.#note(record);
     }
-    if (this.#wasNamed || !this.#foreign?.displacedMore) return this.#wasNamed;
+    if (this.#wasTried || !this.#foreign?.displacedMore) return this.#wasTried;
     const observation = await readObservation(this.#dependencies, this.#request, call);
     return !(observation && provesForeign(this.#dependencies, observation, this.#foreign));
   }
@@ -75,7 +73,7 @@ export class RecordedIntents implements Intents {
       const { generation } = standing;
       return { won: false, obstacle: { generation, until: takeOverAt } };
     }
-    // Our record must say of the foreign one what that one cannot say itself.
+    // The new record must say whether the record of the other client may hide earlier tries, because that record cannot say it itself.
     const displacedMore = standing.displacedMore && !provesForeign(this.#dependencies, this.#observation, standing);
     return this.#takeOver({ ...standing, displacedMore }, isStillForeign(standing), call);
   }
@@ -106,13 +104,13 @@ export class RecordedIntents implements Intents {
     const found = outcome.won ? item : outcome.old;
     const standing = found && parseRecord(found);
 
-    // Only a lost reply makes a call run into its own record; without one it is another call's with the same id.
+    // A call meets its own record only if the reply to its write was lost. Otherwise another call with the same commit id wrote the record.
     const isLostReply = !outcome.won && outcome.unanswered && standing?.writtenAt === sentAt;
     const isOwn = outcome.won || (isLostReply && standing.generation === generation && standing.commitId === commitId);
     this.#standing = standing;
     this.#standingIsOwn = isOwn;
     this.#observation = undefined;
-    this.#wasNamed ??= false;
+    this.#wasTried ??= false;
     if (standing && !isOwn) this.#note(standing);
     if (!outcome.won || !standing) return { won: false, underWay: this.#isUnderWay(standing) };
     const abandon = async () => {
@@ -121,9 +119,9 @@ export class RecordedIntents implements Intents {
     return { won: true, generation, sendBefore: sentAt + timeoutMs, abandon };
   }
 
-  /** What a record of another call or another client says about earlier tries of this commit. */
+  /** Keeps what the record of another call or another client shows about earlier tries of this commit. */
   #note(record: CommitRecord): void {
-    if (record.ours) this.#wasNamed ||= showsTry(record, this.#request.entry.commitId);
+    if (record.ours) this.#wasTried ||= showsTry(record, this.#request.entry.commitId);
     else this.#foreign = record;
   }
 
@@ -132,7 +130,7 @@ export class RecordedIntents implements Intents {
     return this.#dependencies.clock.now() - record.writtenAt < UNDER_WAY_MS;
   }
 
-  /** Best effort: the failure that is being reported matters more, and the record times out on its own. */
+  /** Marks the record as failed. An error is ignored: the record times out on its own, and the caller already receives the first error. */
   async #abandon(record: CommitRecord, call: Call): Promise<void> {
     const { dynamodb, table } = this.#dependencies;
     const command = new UpdateItemCommand({

@@ -7,16 +7,16 @@ import { type CommitDependencies, PROTOCOLS, type Protocol, type UploadDependenc
 
 const MIB = 1024 ** 2;
 
-/** S3 takes no smaller part, and copies no range of a smaller object. */
+/** The smallest part that S3 accepts, and the smallest object of which S3 copies a range. */
 const LEAST_PART_MIB = 5;
 
-/** S3 takes no more in one PUT, and copies no more in one request. */
+/** The most that S3 accepts in one PUT, or copies in one request. */
 const MAX_PUT_MIB = 5120;
 
-/** A record that vanished while others still count its timeout would let them in. So it stays this much longer. */
+/** How much longer than its timeout a record stays. If it vanished earlier, a client could create a new record and write at the same time. */
 const TTL_MARGIN_SECONDS = 60;
 
-/** The dependencies of a deployed function. @throws Error naming the variable that is missing or wrong */
+/** The dependencies of a deployed function of commits. @throws Error naming the variable that is missing or wrong */
 export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
   const commitTimeoutMs = atLeast('COMMIT_TIMEOUT_MS', { least: 1000, fallback: 20_000 }, env);
   const maxClockSkewRate = atLeast('MAX_CLOCK_SKEW_RATE', { least: 1, fallback: 3 }, env);
@@ -39,10 +39,10 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
   };
 }
 
-/** @throws Error naming the variable that is missing or wrong */
+/** The dependencies of the deployed staging. @throws Error naming the variable that is missing or wrong */
 export function uploadsFromEnvironment(env: NodeJS.ProcessEnv = process.env): UploadDependencies {
   return {
-    // The presigner would sign the checksum of an empty body, which no upload but an empty one fits.
+    // Without this option the SDK would sign the checksum of an empty body, and S3 would refuse every upload that is not empty.
     s3: s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' }),
     clock: systemClock,
     ids: systemIds,

@@ -13,7 +13,7 @@ import { idsOf } from './record.ts';
 
 const IDENTITY = ['generation', 'ttl', 'timeout', 'written_at', 'seen_at'] as const;
 
-/** The range key of a record is `*` or an ETag in quotes. */
+/** The item is a commit record: its range key is `*` or an ETag in quotes. */
 const isRecordRow = aliased(
   '(#etag = :create OR begins_with(#etag, :quote)) AND attribute_type(#generation, :number) AND attribute_type(#timeout, :number)',
   { ':create': text('*'), ':quote': text('"'), ':number': text('N') },
@@ -23,7 +23,7 @@ const isObservation = aliased('begins_with(#etag, :observation) AND attribute_ty
   ':number': text('N'),
 });
 
-/** Records of commits, of this service and of object_store, and notes of when another client's was first seen. */
+/** Commit records of this service and of other clients, and the observations of when a record of another client was first seen. */
 export const COMMITS = tableSource<'commit' | 'firstSight'>({
   place: ({ commitsTable }) => commitsTable,
   kinds: ['commit', 'firstSight'],
@@ -47,7 +47,7 @@ export const COMMITS = tableSource<'commit' | 'firstSight'>({
       identity: identityOf(item, IDENTITY),
     };
   },
-  // Others may still count the timeout of a record.
+  // Another client may still count the timeout of the record.
   reasonToSpare: ({ kind, expiredAt, identity }, { maxClockSkewRate }, now) => {
     const { timeout } = identity ?? {};
     const countedMs = kind === 'commit' && timeout && 'N' in timeout ? Number(timeout.N) * maxClockSkewRate : 0;
@@ -55,13 +55,13 @@ export const COMMITS = tableSource<'commit' | 'firstSight'>({
   },
 });
 
-/** If no commit has taken an upload within a day, none is expected to. */
+/** A staged upload that is older than a day counts as expired: no commit is expected to use it. */
 const UPLOAD_SECONDS = 86_400;
 
-/** S3 lists no more at once. */
+/** S3 lists at most this many objects in one request. */
 const MAX_LISTED = 1000;
 
-/** Staged uploads that no commit took. */
+/** Staged uploads that were not committed. */
 export const UPLOADS: ExpirySource<'upload'> = {
   place: ({ bucket }) => bucket,
   kinds: ['upload'],
@@ -86,7 +86,7 @@ export const UPLOADS: ExpirySource<'upload'> = {
     });
     return { rows, scanned: objects.length, readUnits: 0, after: more ? objects.at(-1)?.Key : undefined };
   },
-  // S3 deletes on condition of the ETag, which is that of the same bytes uploaded again; hence a look at its time before.
+  // S3 deletes on the condition of an ETag only, and the same bytes have the same ETag if they are uploaded again. So the time of the upload is read before.
   remove: async ({ s3, places: { bucket } }, { key: { path = '' }, identity }, call) => {
     const [etag, modifiedAt] = [identity?.etag, identity?.modifiedAt].map((value) =>
       value && 'S' in value ? value.S : '',
@@ -125,5 +125,5 @@ const uploadRow = ({ path, etag, modified, expiredAt }: AbandonedUpload, now: nu
   identity: { etag: text(etag), modifiedAt: text(modified.toISOString()) },
 });
 
-/** A HEAD has whole seconds only. */
+/** In whole seconds, because the time in a HEAD has no fraction. */
 const epochSeconds = (at: Date | undefined) => Math.floor((at?.getTime() ?? Number.NaN) / 1000);

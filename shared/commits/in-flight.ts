@@ -19,27 +19,27 @@ export interface PathInFlight extends InFlight {
   path: string;
   /** What the commit replaces; null if it creates the object. */
   expectedEtag: string | null;
-  /** The rest of its writer's time. Null if another client writes. */
+  /** How long the writer may still send its write. Null if another client writes. */
   remainingMs: number | null;
 }
 
 export interface InFlightPage {
-  /** How this deployment commits. Under `native`, a writer that goes by a record of another client may overwrite its commits. */
+  /** The protocol of this deployment. Under `native`, a writer that relies on a record of another client may overwrite commits of this deployment. */
   protocol: Protocol;
   commits: PathInFlight[];
-  /** Null on the last page. A page may be empty and still have one. */
+  /** Null on the last page. An empty page can have a cursor. */
   nextCursor: string | null;
 }
 
 const HEADS_AT_ONCE = 16;
 
-/** S3 has no longer keys, so such a record of another client is about no object. */
+/** The longest key of S3. A record of another client with a longer path cannot belong to an object. */
 const MAX_PATH_BYTES = 1024;
 
 /**
- * The commits that are under way, by a scan of the commit records. A record says that a commit began, and stays after the
- * commit has landed. Hence a HEAD of each path whose record is young enough: the commit is under way only while the object
- * is still the one that it replaces. Under the native protocol the service writes no records, and lists those of other clients.
+ * Lists the commits that are under way, by a scan of the commit records. A record stays after its commit has landed, so the call also reads the object at
+ * each path whose record is young enough: the commit is under way only if the object is still the one that it replaces. Under the native protocol the
+ * service does not write records, so the list shows only commits of other clients.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export function inFlightReader(dependencies: CommitDependencies) {
@@ -90,7 +90,7 @@ async function scanCommits(
   return { candidates: items.flatMap((item) => candidate(item, now)), last: last && commitPositionOf(last) };
 }
 
-/** Whether an item is the record of a commit that its writer has not marked as failed. Notes on other clients' records are not. */
+/** The item is a commit record that its writer has not marked as failed. Observations of other clients' records do not count. */
 export const mayBeInFlight = all(
   any(
     aliased('#etag = :create', { ':create': text('*') }),
@@ -109,7 +109,7 @@ function candidate(item: Item, now: number): PathInFlight[] {
   return [{ ...position, ...found, remainingMs: endsAt === null ? null : Math.max(0, endsAt - now) }];
 }
 
-/** One record with unusable numbers must not hide all others. */
+/** @returns undefined for a record with numbers out of range, which must not hide all other records */
 function readable(item: Item) {
   try {
     return parseRecord(item);
@@ -133,10 +133,10 @@ const commitPositionOf = ({ path, etag }: Item): CommitPosition => ({
   expectedEtag: etag?.S === '*' ? null : (etag?.S ?? ''),
 });
 
-/** In no ETag, and last in the cursor, so that a path may hold it. */
+/** Separates path and ETag in a cursor. An ETag cannot contain it. A path can, so the last one counts. */
 const SEPARATOR = '\0';
 
-/** A hash key and a range key. */
+/** The most bytes of a hash key and a range key of DynamoDB together. */
 const MAX_ROW_KEY_BYTES = 3072;
 
 const commitCursor = (position: CommitPosition | undefined): string | null =>

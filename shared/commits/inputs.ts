@@ -4,18 +4,18 @@ import type { NameFields } from '../namespace.ts';
 import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
-/** The most bytes that S3 takes in one PUT, and copies in one request. */
+/** The most bytes that S3 accepts in one PUT, or copies in one request. */
 const MAX_UPLOAD_BYTES = 5 * 1024 ** 3;
-/** Bytes of JSON, which may need six for a character: a body of 1 MiB, plus as much as other functions take. */
+/** The largest payload of a commit: a body of 1 MiB whose characters JSON escapes with six bytes each, and 64 KiB for the other fields. */
 export const MAX_COMMIT_BYTES = 6 * 1024 ** 2 + 64 * 1024;
 const MAX_METADATA_BYTES = 1024;
-/** Each entry is a header of its own, and a request has limited room for headers. */
+/** Each entry is a header of its own, and S3 limits the headers of a request. */
 const MAX_METADATA_NAMES = 32;
 
-/** The beginning of an encoded word (RFC 2047): S3 decodes what looks like one, and stores something else. */
+/** The beginning of an encoded word (RFC 2047). S3 decodes text that looks like one, and would store another text. */
 const ENCODED_WORD = '=?';
 
-// Functions instead of constants, so that each Lambda function builds only its own schema.
+// The schemas are functions, so that each Lambda function builds only its own.
 
 const textField = (rule: string) =>
   z.string({ error: ({ input }) => (input === undefined ? 'is missing' : `must be ${rule}`) });
@@ -36,7 +36,7 @@ const etag = () =>
     z.transform((value) => normalEtag(value) ?? value),
   );
 
-/** A header that S3 stores with the object and sends with it. */
+/** A header that S3 stores with the object and sends to readers. */
 const storedHeader = (what: string) =>
   textField(what).check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
 
@@ -54,9 +54,9 @@ const metadata = () =>
         if (typeof ctx.value !== 'object' || ctx.value === null) return;
         const fail = (message: string, ...field: string[]) =>
           ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
-        // Checked before the names themselves: each wrong name is an issue, and a body has room for 200,000.
+        // The number is checked before the names: each wrong name adds an issue to the answer, and a body has room for 200,000 names.
         if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
-        // The record below would drop it silently.
+        // z.record would ignore this name silently.
         if (Object.hasOwn(ctx.value, '__proto__')) fail(MISNAMED, '__proto__');
       }),
     ),
@@ -71,7 +71,7 @@ const metadataRecord = () =>
       for (const [field, value] of Object.entries(ctx.value)) {
         if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail(MISNAMED, field);
         else if (field.startsWith(METADATA_PREFIX)) fail(`must not be named ${METADATA_PREFIX}*`, field);
-        // HTTP drops blanks around a header's value, and S3 an empty one.
+        // HTTP removes blanks around a header's value, and S3 removes an empty value.
         if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without spaces around it', field);
         else if (value.includes(ENCODED_WORD)) fail(`must not contain ${ENCODED_WORD}, which S3 decodes`, field);
       }
@@ -103,9 +103,9 @@ export const commitInput = () =>
   z
     .strictObject({
       path: path(),
-      /** Create: nothing may be there. */
+      /** Creates the object: the path must be empty. */
       ifNoneMatch: z.optional(oneOf(['*'])),
-      /** Replace: exactly this must be there. */
+      /** Replaces the object: it must have this ETag. */
       ifMatch: z.optional(etag()),
       body: z.optional(textField('a string')),
       encoding: z.optional(oneOf(['utf8', 'base64'])),
@@ -115,14 +115,14 @@ export const commitInput = () =>
           z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of a staged upload'),
         ),
       ),
-      /** The upload's own ETag, as S3 answered it. The upload is committed only if it still has that ETag. */
+      /** The ETag with which S3 answered the upload. The upload is committed only if it still has this ETag. */
       sourceEtag: z.optional(etag()),
       contentType: z.optional(storedHeader('a content type')),
       cacheControl: z.optional(storedHeader('a Cache-Control header')),
       contentDisposition: z.optional(storedHeader('a Content-Disposition header')),
       contentEncoding: z.optional(contentEncoding()),
       metadata: z.optional(metadata()),
-      /** Names one commit. A repeat is answered with the outcome of that commit. */
+      /** Identifies one commit. A repeat receives the outcome of that commit. */
       commitId: z.optional(commitId()),
       fence: z.optional(fence()),
       waitSeconds: waitSeconds(),
@@ -139,7 +139,7 @@ export const commitInput = () =>
         if (encoding !== undefined && body === undefined) fail('encoding', 'needs a body');
         if (sourceEtag !== undefined && source === undefined) fail('sourceEtag', 'needs a source');
         if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
-        // Encoding would turn a lone surrogate into another character, and the commit would have other bytes than the request.
+        // UTF-8 would replace a lone surrogate by another character, and the object would differ from the request.
         if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
           fail('body', 'must be well-formed Unicode');
       }),
@@ -150,11 +150,11 @@ export const resetFenceInput = () =>
   z
     .strictObject({
       path: path(),
-      /** Exactly this must be there, */
+      /** The ETag that the object must have. */
       ifMatch: etag(),
-      /** under exactly this fence. */
+      /** The fence that the object must have. */
       expectedFence: fence(name(256)),
-      /** The fence that commits must carry from then on. Null lifts it. */
+      /** The fence that later commits need. Null removes the fence. */
       fence: z.nullable(fence()),
       commitId: z.optional(commitId()),
       waitSeconds: waitSeconds(),

@@ -1,23 +1,24 @@
 import type { Call } from '../aws/call.ts';
 
-/** The right to send the write of a commit. It excludes other clients only. */
+/** The right to send the write of a commit. It keeps only other clients out; calls of this service may take it over. */
 export interface WonIntent {
   won: true;
   generation?: number;
-  /** No try of the write may be sent after this instant. */
+  /** No try of the write may be sent after this time, in epoch milliseconds. */
   sendBefore: number;
-  /** After a definite failure: other calls then need not wait for this write. */
+  /** Call it if the write has certainly failed, so that other calls do not wait for it. */
   abandon(): Promise<void>;
 }
 
-/** Another writer was quicker. Look again, and if `underWay`, not before that writer had time to write. */
+/** Another writer was faster. The call must read the object again. */
 export interface LostIntent {
   won: false;
+  /** Whether the other writer probably still writes, so that the call should wait a little before. */
   underWay: boolean;
   obstacle?: undefined;
 }
 
-/** Another client's record is in the way until an instant. */
+/** The record of another client, which must be left alone until a time in epoch milliseconds. */
 export interface Obstacle {
   generation: number;
   until: number;
@@ -25,12 +26,12 @@ export interface Obstacle {
 
 export type Intent = WonIntent | LostIntent | { won: false; obstacle: Obstacle };
 
-/** The intents of one commit call. */
+/** The intents of one call. Each commit protocol implements them. */
 export interface Intents {
-  /** Whether the protocol looks at the object before the first write. */
+  /** Whether the call reads the object before its first write. */
   readonly readsFirst: boolean;
-  /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+  /** Announces the commit to other writers. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
   declare(call: Call): Promise<Intent>;
-  /** Whether there is a sign that the commit was tried before this call. @throws HoldfastError Throttled, Unavailable */
+  /** Whether an earlier call may have tried this commit. @throws HoldfastError Throttled, Unavailable */
   triedBefore(call: Call): Promise<boolean>;
 }

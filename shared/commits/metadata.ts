@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** User metadata with this prefix belongs to the service. */
+/** The prefix of the service's own metadata. Callers cannot use it. */
 export const METADATA_PREFIX = 'holdfast-';
 const COMMITS_FIELD = `${METADATA_PREFIX}commits`;
 const FENCE = `${METADATA_PREFIX}fence`;
@@ -8,13 +8,13 @@ const CALL = `${METADATA_PREFIX}call`;
 const RESET = `${METADATA_PREFIX}reset`;
 
 /**
- * How many commits an object remembers. S3 takes 2,048 bytes of user metadata: eight ids of 64 bytes with their
- * fingerprints, the longest fence, the mark of its reset and the caller's own 1,024 bytes fill 2,047 of them.
+ * How many commits the metadata of an object remembers. S3 accepts 2,048 bytes of metadata. Eight ids of 64 bytes with their fingerprints, the longest
+ * fence, the reset flag and the caller's 1,024 bytes fill 2,047 of them.
  */
 const MAX_COMMITS = 8;
 const FINGERPRINT_LENGTH = 11;
 const TAG_LENGTH = 6;
-/** Shorter than any entry, so it cannot be one. */
+/** Says that the chain is not whole. It is shorter than any entry, so it cannot be mistaken for one. */
 const EARLIER = '~';
 
 export interface Fence {
@@ -22,21 +22,21 @@ export interface Fence {
   token: number;
 }
 
-/** One commit: its id, and a digest of the request under that id. */
+/** An entry of an object's chain of commits. */
 export interface CommitEntry {
   commitId: string;
-  /** 66 bits of a digest, see `digest`: enough against mistakes, and no defence against intent. */
+  /** 66 bits of a digest of the request. They reveal a commit id that was used for another commit by mistake, but do not stop an attacker. */
   fingerprint: string;
 }
 
-/** The history of an object that the service has written into its metadata. */
+/** What the service stores in the metadata of an object. */
 export interface ServiceMetadata {
-  /** The last commits of the chain, oldest first. The last one wrote this object. */
+  /** The chain: the last commits to the object, the oldest first. The last one wrote this object. */
   commits: CommitEntry[];
-  /** False if more commits, or a foreign writer's object, came before. */
+  /** Whether the chain has every commit since the object was created. */
   complete: boolean;
   fence: Fence | undefined;
-  /** The call that wrote this object, if that call had not looked before. */
+  /** The id of the call that wrote this object, if that call had not read the object before. */
   call?: string | undefined;
   /** Whether the last write only replaced the fence. */
   isReset?: boolean;
@@ -49,10 +49,10 @@ function shortDigest(value: unknown, length: number): string {
 
 export const fingerprint = (...asked: unknown[]) => shortDigest(asked, FINGERPRINT_LENGTH);
 
-/** A foreign copy takes the metadata along to another path, where the chain is not true. */
+/** Ties the metadata to its path: if another client copies the object, the copy has the metadata too, but its chain is not true there. */
 const pathTag = (path: string) => shortDigest(path, TAG_LENGTH);
 
-/** Undefined if another client wrote the object. */
+/** @returns undefined if another client wrote the object */
 export function parseServiceMetadata(path: string, metadata: Record<string, string>): ServiceMetadata | undefined {
   const [tag, ...tokens] = metadata[COMMITS_FIELD]?.split(' ') ?? [];
   if (tag !== pathTag(path)) return undefined;
@@ -71,7 +71,7 @@ function parseFence(value: string | undefined): Fence | undefined {
 }
 
 interface NewServiceMetadata {
-  /** Null if nothing was there, undefined if a foreign writer's object was. */
+  /** The metadata of the replaced object. Null if the path was empty, undefined if another client wrote the object. */
   before: ServiceMetadata | null | undefined;
   entry: CommitEntry;
   fence?: Fence | undefined;
@@ -79,7 +79,7 @@ interface NewServiceMetadata {
   isReset?: boolean;
 }
 
-/** The metadata of the commit that replaces an object. */
+/** The metadata that a commit stores on the object that it writes. */
 export function newServiceMetadata(
   path: string,
   { before, entry, fence, call, isReset }: NewServiceMetadata,
@@ -95,7 +95,7 @@ export function newServiceMetadata(
   };
 }
 
-/** The metadata that callers put on the object. */
+/** The metadata that callers have set on the object. */
 export function userMetadata(metadata: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(METADATA_PREFIX)));
 }

@@ -23,12 +23,12 @@ export interface UploadPart {
 interface Copy {
   path: string;
   sourceKey: string;
-  /** Of the source. */
+  /** The ETag of the source. */
   etag: string;
   size: number;
   headers: Headers;
   metadata: Record<string, string>;
-  /** Of every part but the last. */
+  /** The size of each part except for the last. */
   partBytes: number;
 }
 
@@ -39,10 +39,10 @@ interface PartCopy extends Copy {
   number: number;
 }
 
-/** How the source has changed since it was looked at. */
+/** How the source has changed since it was read. */
 export type SourceFault = 'gone' | 'replaced';
 
-/** Thrown within this module: the first part that finds the source changed stops the others. */
+/** Stops the copies of the other parts if one part finds that the source has changed. Does not leave this file. */
 class SourceChanged extends Error {
   readonly fault: SourceFault;
 
@@ -52,16 +52,16 @@ class SourceChanged extends Error {
   }
 }
 
-/** A copy inside S3 takes seconds for each hundred mebibytes. */
+/** The time for a copy within S3, which takes seconds for each hundred mebibytes. */
 export const COPY_TIMEOUT_MS = 30_000;
 
-/** More workers gain little: eight copy some hundred megabytes in a second. */
+/** Eight copies at once reach some hundred megabytes a second. More gain little. */
 const PARALLEL_PARTS = 8;
 
 /**
- * Begins a multipart upload to the path and copies the source into its parts. The object appears when it is completed.
- * @returns the parts, and the ETag that S3 makes of theirs; or what is wrong with the source, with nothing left behind
- * @throws HoldfastError InvalidRequest (what S3 refuses of it), Throttled, Unavailable
+ * Begins a multipart upload to the path, and copies the source into its parts. The object appears when `write.ts` completes the upload.
+ * @returns the parts with the ETag that the object will have; or how the source has changed, and then the upload is aborted
+ * @throws HoldfastError InvalidRequest (S3 refuses path or metadata), Throttled, Unavailable
  */
 export async function copyParts(
   dependencies: CommitDependencies,
@@ -75,7 +75,7 @@ export async function copyParts(
     ...copy.headers,
     Metadata: copy.metadata,
   });
-  // An upload that is begun and not completed leaves no object; the bucket's lifecycle removes it.
+  // Counts as a read: an upload that was begun and never completed does not change the object, and the bucket's lifecycle removes it.
   const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, { command: create }, call);
   if ('error' in begun)
     throw callersFault(begun.error) ?? toHoldfastError(begun.error, reading(commitBucket(bucket)), begun.unanswered);
@@ -101,7 +101,7 @@ async function copyPart(
   const part = { Bucket: bucket, Key: path, UploadId: uploadId, PartNumber: number };
   const source = { CopySource: copySource(bucket, sourceKey), CopySourceRange: range, CopySourceIfMatch: etag };
   const requestTimeout = COPY_TIMEOUT_MS;
-  // S3 copies no empty part.
+  // S3 cannot copy an empty part, so an empty part is uploaded.
   const outcome: Attempt<UploadPartCommandOutput | UploadPartCopyCommandOutput> =
     size === 0
       ? await attempt(s3, { command: new UploadPartCommand({ ...part, Body: '' }) }, call)
@@ -120,7 +120,7 @@ async function copyPart(
   }
 }
 
-/** Best effort: what stays behind is invisible, and the bucket's lifecycle removes it. */
+/** Aborts a multipart upload. An error is ignored: readers do not see the parts, and the bucket's lifecycle removes them. */
 export async function abortParts(
   { s3, bucket }: CommitDependencies,
   { path, uploadId }: { path: string; uploadId: string },
@@ -133,14 +133,14 @@ export async function abortParts(
   );
 }
 
-/** The range of the source for each part. Undefined for a single part, because S3 copies no range of a small object. */
+/** The range of the source for each part. Undefined for a single part, because S3 refuses ranges of a small object. */
 export function ranges(size: number, partBytes: number): (string | undefined)[] {
   const count = Math.max(1, Math.ceil(size / partBytes));
   if (count === 1) return [undefined];
   return Array.from({ length: count }, (_, i) => `bytes=${i * partBytes}-${Math.min(size, (i + 1) * partBytes) - 1}`);
 }
 
-/** Ends only after the last worker, so that no request outlives a failure. */
+/** Works on items in parallel. After a failure it waits until the requests under way have ended. @throws the first failure */
 async function inParallel<In, Out>(items: In[], work: (item: In, index: number) => Promise<Out>): Promise<Out[]> {
   const results: Out[] = [];
   let next = 0;
@@ -162,10 +162,10 @@ async function inParallel<In, Out>(items: In[], work: (item: In, index: number) 
   return results;
 }
 
-/** The number of parts of which an object with that ETag was made. 0 if it came in one piece. */
+/** The number of parts from which an object was made, by its ETag. 0 if it came in one piece. */
 export const partCount = (etag: string): number => Number(/-(\d+)"?$/.exec(etag)?.[1] ?? 0);
 
-/** The ETag of a multipart object as S3 makes it: the MD5 of the parts' MD5s, and their number. */
+/** The ETag that S3 gives a multipart object: the MD5 of the parts' MD5s, and the number of parts. */
 function multipartEtag(parts: UploadPart[]): string {
   const digests = parts.map(({ ETag }) => Buffer.from(ETag.replaceAll('"', ''), 'hex'));
   return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;

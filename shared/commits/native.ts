@@ -2,9 +2,9 @@ import type { Intent, Intents } from './intents.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * Without records: S3's own conditions decide alone, for buckets that only this service and writers with such
- * conditions write. A replacement looks first, because it must learn whether the object is fenced. A staged upload looks
- * first, because its source may be gone when it is repeated.
+ * Intents without records: only S3's conditions decide. For buckets in which every writer uses such conditions. A replacement reads the object first,
+ * because the object may have a fence. A commit of a staged upload reads the object first, because a repeat must see that the commit has landed even if
+ * the upload is gone.
  */
 export class UnrecordedIntents implements Intents {
   readonly readsFirst: boolean;

@@ -6,18 +6,18 @@ import type { Headers } from './request.ts';
 
 /** The object at a path. */
 export interface StoredObject {
-  /** With its quotes. */
+  /** The ETag with its quotes. */
   etag: string;
   versionId: string | undefined;
   size: number;
   headers: Headers;
-  /** The caller's own. */
+  /** The metadata that callers have set. */
   metadata: Record<string, string>;
   /** Undefined if another client wrote the object. */
   serviceMetadata: ServiceMetadata | undefined;
 }
 
-/** One HEAD. Undefined if nothing is there. @throws HoldfastError Throttled, Unavailable */
+/** Reads the object by a HEAD. @returns undefined if there is no object @throws HoldfastError Throttled, Unavailable */
 export async function readObject(
   { s3, bucket }: CommitDependencies,
   path: string,

@@ -8,24 +8,24 @@ import { isUnobserved } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
 import { type CommitKey, type CommitRecord, recordEtag } from './record.ts';
 
-/** No client uses such a range key: theirs is `*` or begins with a quote. */
+/** The beginning of the range key of an observation. Other clients do not use such a key: theirs is `*` or begins with a quote. */
 export const OBSERVATION_PREFIX = 'holdfast:first-sight:';
 
-/** The attributes in which an observation keeps the identity of its record. `ttl` is the observation's own. */
+/** The attributes of an observation that hold the identity of its record. The attribute `ttl` is that of the observation itself. */
 const SEEN_ATTRIBUTES = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };
 
-/** This service's knowledge of a foreign record: see docs/protocols/commits.md, "Foreign records". */
+/** What this service knows about the record of another client. See docs/protocols/commits.md, "Foreign records". */
 export interface Observation {
-  /** When it was first seen, in epoch milliseconds. */
+  /** When the record was first seen, in epoch milliseconds. */
   seenAt: number;
   generation: number;
-  /** From this generation on, every record up to this one was seen to be foreign. */
+  /** The records from this generation to `generation` were all seen, and another client wrote each of them. */
   foreignFrom: number;
   /** When TTL may delete the record, in epoch milliseconds. */
   recordEndsAt: number;
 }
 
-/** A foreign record, and the key of its observation. */
+/** The record of another client, and its key. */
 interface ObservedRecord {
   key: CommitKey;
   record: CommitRecord;
@@ -37,8 +37,9 @@ const observationKey = ({ path, expectedEtag }: CommitKey): Item => ({
 });
 
 /**
- * The first observation of a foreign record. It is kept in the commit table, so that the wait for an abandoned record
- * goes on between calls, and it begins again with every generation of the record.
+ * Stores when the record of another client was first seen. The observation is a row of the commit table, so that the wait for an abandoned record
+ * continues across calls. The wait begins again with each generation of the record.
+ * @returns the first observation, of this call or of an earlier one
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function observe(
@@ -47,7 +48,7 @@ export async function observe(
   call: Call,
 ): Promise<Observation> {
   const { dynamodb, clock, table } = dependencies;
-  // Before generation 0 there was none, so there is nothing to learn from an earlier observation.
+  // A record of generation 0 has no predecessors, so an earlier observation says nothing about it.
   const previous = record.generation > 0 ? await readObservation(dependencies, key, call) : undefined;
   const now = clock.now();
   const item = observationItem(dependencies, { key, record, previous }, now);
@@ -57,7 +58,7 @@ export async function observe(
     ...conditionFields(isUnobserved(record, SEEN_ATTRIBUTES)),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  // As a read: whether an observation was written or not, nothing of the commit was.
+  // Counts as a read: even if the observation was written, nothing of the commit was.
   const outcome = await conditionalWrite(dynamodb, { command, operation: reading(commitTable(table)) }, call);
   return parseObservation(outcome.won ? item : (outcome.old ?? item), now);
 }
@@ -104,8 +105,8 @@ function parseObservation(item: Item, now: number): Observation {
 }
 
 /**
- * Whether all records that a foreign one has replaced were foreign as well, so that none of them names a commit of
- * this service. Generations count up from 0 as long as no record is deleted, and each has one writer.
+ * Whether other clients wrote all the records that a record of another client has replaced, so that none of them shows a try of this service.
+ * Generations count up from 0 as long as the record is not deleted, and each generation has one writer.
  */
 export function provesForeign(
   dependencies: CommitDependencies,
@@ -121,13 +122,13 @@ export function provesForeign(
   );
 }
 
-/** TTL has not deleted what ends so late, so no other record can have begun at generation 0 in its place. */
+/** Whether TTL cannot have deleted the record yet. If it had, another record could have begun at generation 0 in its place. */
 const isSurelyThere = ({ clockSkewMs }: CommitDependencies, endsAt: number, now: number): boolean =>
   now + clockSkewMs < endsAt;
 
 /**
- * How long a foreign record is left alone after its first observation. Its writer counts the timeout on its own clock,
- * hence the rate; the two instants that are compared may come from two of our clocks, hence twice the skew.
+ * How long the record of another client is left alone after its first observation. The factor is there because the writer counts the timeout by its own
+ * clock. The skew counts twice, because the observation and the comparison may come from two clocks of this service.
  */
 export function waitMs(dependencies: CommitDependencies, record: CommitRecord): number {
   const timeoutMs = record.timeoutMs ?? dependencies.commitTimeoutMs;

@@ -1,20 +1,21 @@
 import { OWN_FOLDER, STAGING_FOLDER } from '../folders.ts';
 import { prefixOf } from '../namespace.ts';
 
-/** An upload of a namespace lies in a folder of its own, where no commit of another namespace finds it. */
+/** The key of a staged upload. Each namespace has a folder of its own, so that a commit of another namespace does not find the upload. */
 export const stagingKey = (uploadId: string, namespace?: string) =>
   `${STAGING_FOLDER}${namespace === undefined ? '' : prefixOf(namespace)}${uploadId}`;
 
-/** The name of a copy's source: the header wants the key encoded, except for its slashes. */
+/** The source of a copy as its header names it: the key is encoded, but its slashes are not. */
 export const copySource = (bucket: string, key: string) =>
   `${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
 
 /**
- * Says what is wrong with a path. Undefined if nothing is. A path is the S3 key and the key of the commit record, byte for byte;
- * HTTP clients on the way rewrite empty and dotted segments, and two paths would become one.
+ * A path is the key of the object in S3 and of the commit record, byte for byte. HTTP clients rewrite empty and dotted segments, so that two paths
+ * would become one.
+ * @returns what is wrong with the path, or undefined
  */
 export function pathFault(path: string): string | undefined {
-  if (path === '') return undefined; // the schema's own
+  if (path === '') return undefined; // the schema refuses an empty name
   const segments = path.split('/');
   if (path.startsWith('/')) return 'must not begin with a slash';
   if (segments.some((segment) => segment === '')) return 'must not have an empty segment';
@@ -23,10 +24,10 @@ export function pathFault(path: string): string | undefined {
   return undefined;
 }
 
-/** Visible ASCII without the quote: what S3 and other stores make ETags of. */
+/** The characters of an ETag in S3 and other stores: visible ASCII without the quote. */
 const OPAQUE_TAG = /^"?([!#-~]{1,256})"?$/;
 
-/** The ETag with its quotes, as S3 sends it and the commit record holds it. Undefined if it is not a strong ETag. */
+/** The ETag with quotes, as S3 and the commit record have it. @returns undefined if the text is not a strong ETag */
 export function normalEtag(etag: string): string | undefined {
   const tag = OPAQUE_TAG.exec(etag)?.[1];
   const quotes = etag.startsWith('"') === etag.endsWith('"');

@@ -4,14 +4,14 @@ import type { CommitDependencies } from './dependencies.ts';
 import type { Obstacle } from './intents.ts';
 import type { CommitRequest } from './request.ts';
 
-/** The time that a write needs at the end of an invocation, with the look at the object that may follow it. */
+/** The time at the end of an invocation for a last write, and for the read that may follow it. */
 const LAST_COMMIT_MS = 1000;
 
-/** How often a waiting call looks at the object: after about the first time, and then less and less often. */
+/** The first and the longest pause between two reads of the object. Each pause is twice as long as the one before. */
 const MIN_READ_PAUSE_MS = 50;
 const MAX_READ_PAUSE_MS = 500;
 
-/** The pauses of one call, and how long its patience lasts. */
+/** The pauses of one call, which waits no longer than the caller allows (`waitSeconds`). */
 export class Pauses {
   readonly #dependencies: CommitDependencies;
   readonly #request: CommitRequest;
@@ -31,7 +31,7 @@ export class Pauses {
     return this.#call.timeLeftMs() < LAST_COMMIT_MS;
   }
 
-  /** Sleeps a little, on to the next look at the object. @throws HoldfastError CommitInProgress when patience ends */
+  /** Sleeps until the next read of the object. @throws HoldfastError CommitInProgress if the caller does not want to wait longer */
   async wait({ generation, until }: Obstacle): Promise<void> {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();
@@ -42,7 +42,7 @@ export class Pauses {
     await clock.sleep(Math.min(pause, until - now, patience));
   }
 
-  /** Sleeps about the time of a write to S3, and never the same time as another writer. */
+  /** Sleeps about as long as a write to S3 takes. The time is random, so that two writers do not meet again. */
   rest(): Promise<void> {
     const { clock, ids } = this.#dependencies;
     return clock.sleep(Math.ceil(MIN_READ_PAUSE_MS * (0.5 + ids.random() / 2)));

@@ -5,32 +5,32 @@ import type { Fence } from './metadata.ts';
 import { readObject } from './object.ts';
 import { type CommitRecord, readRecord } from './record.ts';
 
+/** The state of a path. If there is no object, the fields about the object are null. */
 export interface CommitView {
   path: string;
-  /** Null if nothing is there, like all that follows about the object. */
   etag: string | null;
   versionId: string | null;
   size: number | null;
   contentType: string | null;
-  /** The metadata that callers put on the object. */
+  /** The metadata that callers have set on the object. */
   metadata: Record<string, string> | null;
-  /** Null if another client wrote the object. */
+  /** The commit that wrote the object. Null if another client wrote it. */
   commitId: string | null;
-  /** The fence that a commit must carry to replace the object. */
+  /** The fence that a commit needs to replace the object. */
   fence: Fence | null;
-  /** A commit to this state of the path that has begun and has not replaced it. Its writer may have died. */
+  /** A commit that has begun and has not replaced the object. Its writer may have died. */
   inFlight: InFlight | null;
 }
 
+/** A commit that has begun. If another client writes, `commitId` and `writtenAt` are null. */
 export interface InFlight {
   generation: number;
   timeoutMs: number | null;
-  /** Null if another client writes, like the next one. */
   commitId: string | null;
   writtenAt: string | null;
 }
 
-/** Reads the state of a path, strongly consistent: one HEAD and, with records, one read. @throws HoldfastError Throttled, Unavailable */
+/** Reads the state of a path, strongly consistent: the object and, under `dynamo`, the record. @throws HoldfastError Throttled, Unavailable */
 export function reader(dependencies: CommitDependencies) {
   return async ({ path }: ReadInput, call: Call): Promise<CommitView> => {
     const object = await readObject(dependencies, path, call);
@@ -50,12 +50,12 @@ export function reader(dependencies: CommitDependencies) {
   };
 }
 
-/** The commit that may be under way according to a record, if the object is still the one that it replaces. */
+/** The commit of a record, if its writer may still write. The caller checks that the object is still the one that the commit replaces. */
 export function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
-  // Its writer has failed, and has marked it so.
+  // A timeout of 0 says that the writer has failed.
   if (!record || record.timeoutMs === 0) return null;
   const { generation, timeoutMs, commitId, writtenAt } = record;
-  // It sends no request any more. The records of other clients do not say when they began.
+  // After its timeout a writer does not send requests. The records of other clients do not say when they were written.
   if (writtenAt !== undefined && timeoutMs !== undefined && now > writtenAt + timeoutMs) return null;
   return {
     generation,

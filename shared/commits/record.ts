@@ -8,34 +8,33 @@ import { type CommitDependencies, commitTable } from './dependencies.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * A record of the commit table, the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag`
- * (`*` for a create, else the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and `ttl` (epoch
- * seconds). Those clients fail on any attribute that is neither a string nor an unsigned integer, so ours are just
- * `commit_id` and `written_at` (epoch milliseconds). `commit_id` is the commit's id, followed by the ids that it
- * displaced, each after a blank: no id has one.
+ * A record of the commit table. The format is that of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag` (`*` for a create, otherwise
+ * the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and `ttl` (epoch seconds). This service adds `commit_id` and `written_at`
+ * (epoch milliseconds). It must not add attributes of other types, because those clients fail on all but strings and unsigned integers. `commit_id` is
+ * the id of the commit and then, each after a blank, the ids of the commits whose records were displaced. An id does not contain a blank.
  */
 export interface CommitRecord {
   generation: number;
-  /** Undefined if a foreign record does not say. */
+  /** Undefined if the record of another client does not have a timeout. */
   timeoutMs: number | undefined;
-  /** Whether this service wrote it: no other client's record has a `commit_id`. */
+  /** Whether this service wrote the record: records of other clients do not have a `commit_id`. */
   ours: boolean;
   commitId: string | undefined;
-  /** The commits whose records it and those before it displaced, latest first. Each may have landed all the same. */
+  /** The commits whose records this record and its predecessors displaced, the latest first. Each of them may still have landed. */
   displaced: string[];
-  /** Whether there were more of them than a record holds, or a foreign record may hide some. */
+  /** Whether more records were displaced than these: the list was full, or the record of another client may hide some. */
   displacedMore: boolean;
   writtenAt: number | undefined;
-  /** `generation`, `timeout` and `ttl` as they are, to recognise this very record by. */
+  /** The attributes `generation`, `timeout` and `ttl`, by which exactly this record is recognised. */
   identity: Item;
-  /** `generation` and `commit_id` as they are: one of ours, whatever its timeout was set to since. */
+  /** The attributes `generation` and `commit_id`, by which a record of this service is recognised even if its timeout was changed. */
   ownIdentity: Item;
 }
 
-/** The object and its precondition, by which the table finds a record. */
+/** The key of a record: the path of the object and the precondition. */
 export type CommitKey = Pick<CommitRequest, 'path' | 'expectedEtag'>;
 
-/** The range key of a commit's record. */
+/** The range key of a record. */
 export const recordEtag = (expectedEtag: string | null) => expectedEtag ?? '*';
 
 export const recordKey = ({ path, expectedEtag }: CommitKey): Item => ({
@@ -50,15 +49,15 @@ export interface NewRecord {
   timeoutMs: number;
   ttlSeconds: number;
   commitId: string;
-  /** The record that it displaces. Undefined if there was none. */
+  /** The record that the new record displaces. Undefined if there was none. */
   before: CommitRecord | undefined;
   writtenAt: number;
 }
 
-/** A record this long costs one write unit more at most. Contended paths rarely see as many before one of them lands. */
+/** With this many ids, a record costs at most one write unit more. One of the writers has almost always landed before that many have met. */
 const MAX_DISPLACED = 16;
 
-/** Stands for the ids that are not kept. No id is empty. */
+/** Stands for the ids that are not kept. An id is never empty. */
 const MORE = '';
 
 export function recordItem(record: NewRecord): Item {
@@ -79,10 +78,10 @@ function commitIdText({ commitId, before }: NewRecord): string {
   return [commitId, ...kept, ...(before?.displacedMore || others.size > kept.length ? [MORE] : [])].join(' ');
 }
 
-/** The id of a record's commit, and after it those that it displaced. Empty if another client wrote the record. */
+/** The id of a record's commit, and then the ids that were displaced. Empty if another client wrote the record. */
 export const idsOf = (commitId: Item[string] | undefined): string[] => commitId?.S?.split(' ') ?? [];
 
-/** @throws HoldfastError Unavailable if a number is none that a writer of commits counts with */
+/** @throws HoldfastError Unavailable if a number is out of range */
 export function parseRecord(item: Item): CommitRecord {
   const { generation, timeout, ttl, commit_id: ids } = item;
   const [commitId, ...displaced] = idsOf(ids);
@@ -93,7 +92,7 @@ export function parseRecord(item: Item): CommitRecord {
     ours: ids !== undefined,
     commitId,
     displaced: displaced.filter((id) => id !== MORE),
-    // Another client's record above generation 0 has replaced one that may have been ours.
+    // If another client wrote a record above generation 0, it has displaced a record that this service may have written.
     displacedMore: displaced.includes(MORE) || (commitId === undefined && number > 0),
     writtenAt: item.written_at?.N === undefined ? undefined : Number(item.written_at.N),
     identity: { ...(generation && { generation }), ...(timeout && { timeout }), ...(ttl && { ttl }) },
@@ -101,7 +100,7 @@ export function parseRecord(item: Item): CommitRecord {
   };
 }
 
-/** Below the largest safe integer, so that the next number is a different one. */
+/** A counter of a record. It is below the largest safe integer, so that adding one changes it. */
 function countIn(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
   const { N: digits } = item[attribute] ?? {};
   if (digits === undefined) return undefined;
@@ -122,6 +121,6 @@ export async function readRecord(
   return item && parseRecord(item);
 }
 
-/** Whether the record shows that a commit with that id had one at this path and precondition. */
+/** Whether the record shows that the commit was tried, or may hide that it was. */
 export const showsTry = ({ commitId, displaced, displacedMore }: CommitRecord, id: string): boolean =>
   commitId === id || displaced.includes(id) || displacedMore;

@@ -5,13 +5,10 @@ import type { CommitDependencies } from './dependencies.ts';
 import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
-/**
- * The content of a commit: the bytes themselves, those of a staged upload (with a required ETag, if any), or those that
- * are there already, to replace the fence that an administrator saw.
- */
+/** The content of a commit: bytes, a staged upload, or the object's own bytes for a reset of the fence that the operator saw. */
 type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined } | { seenFence: Fence };
 
-/** The headers that S3 stores with an object besides its metadata, and sends with it. */
+/** The headers that S3 stores with an object besides its metadata, and sends to readers. */
 export interface Headers {
   ContentType?: string | undefined;
   ContentEncoding?: string | undefined;
@@ -20,28 +17,28 @@ export interface Headers {
   CacheControl?: string | undefined;
 }
 
-/** A commit as the protocols see it. */
+/** A commit or a reset of a fence, after validation. */
 export interface CommitRequest {
   path: string;
-  /** The ETag that must be there, with its quotes. Null if nothing may be there. */
+  /** The ETag that the object must have, with its quotes. Null if the path must be empty. */
   expectedEtag: string | null;
   body: Body;
   headers: Headers;
   metadata: Record<string, string>;
-  /** The commit's id, sent or made here, and the digest of the request under it. */
+  /** The entry for the object's chain. */
   entry: CommitEntry;
-  /** Only an id that the caller knew can have been used before. */
+  /** Whether the caller chose the commit id. Only then an earlier call may have used it. */
   idWasGiven: boolean;
   fence: Fence | undefined;
   waitMs: number;
 }
 
-/** Decoded. Callers with more stage an upload. */
+/** The most decoded bytes in a request. Callers stage larger content as an upload. */
 const MAX_INLINE_BYTES = 1024 ** 2;
 
 /**
- * A day. Fence tokens are epoch milliseconds. A token from further ahead is a mistake, such as microseconds, and no later
- * holder could outbid it.
+ * A day. Fence tokens are epoch milliseconds. A token that is further ahead is a mistake, such as microseconds, and later holders would have lower ones,
+ * so none of them could write.
  */
 const MAX_TOKEN_AHEAD_MS = 24 * 60 * 60 * 1000;
 
@@ -106,7 +103,7 @@ function assertNearToken(fence: Fence, now: number): void {
   throw invalidRequest([{ path: 'fence.token', message }]);
 }
 
-/** Two requests with one commit id have the same content if this text is the same. */
+/** A text that two requests share only if they have the same content. */
 function contentOf(body: Exclude<Body, { seenFence: Fence }>): string {
   if ('bytes' in body) return createHash('sha256').update(body.bytes).digest('hex');
   return body.etag === undefined ? body.uploadId : `${body.uploadId} ${body.etag}`;
@@ -120,7 +117,7 @@ function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Exclu
   throw new HoldfastError('PayloadTooLarge', detail, { limitBytes: MAX_INLINE_BYTES });
 }
 
-/** Each session of a role has its own ARN, and a writer that starts again has another session. So the role is the caller. */
+/** The caller without the session of its role: a writer that starts again has another session, and must still count as the same caller. */
 function callerOf(principal: string): string {
   return principal.replace(/^(arn:[^:]+:sts::\d*:assumed-role\/[^/]+)\/.*$/, '$1');
 }

@@ -11,16 +11,16 @@ export interface StagedUpload {
   uploadId: string;
   url: string;
   method: 'PUT';
-  /** Headers to send along, because they are part of the signature. */
+  /** The headers that the upload must send, because they are part of the signature. */
   headers: Record<string, string>;
-  /** When the URL expires. An upload that is under way by then goes on. */
+  /** When the URL expires. An upload that has begun by then continues. */
   expiresAt: string;
 }
 
 const URL_SECONDS = 900;
 
 /**
- * Signs a URL for one upload into the staging folder. Nothing is sent, and nothing exists until the caller uploads.
+ * Signs a URL for an upload into the staging folder. The call sends no request to S3.
  * @throws HoldfastError PayloadTooLarge
  */
 export function stager({ s3, clock, ids, bucket, maxUploadBytes }: UploadDependencies) {

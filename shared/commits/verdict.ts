@@ -5,9 +5,11 @@ import type { StoredObject } from './object.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * The verdict of an object on a commit. `landed`: the commit is in the object's chain. `open`: its precondition holds.
- * A refusal is conclusive if the object's chain is whole, because the commit would be in it if it had ever landed, and
- * if the commit's id is in the chain with something else (InvalidRequest). See docs/protocols/commits.md, "Steps".
+ * What an object shows about a commit. See docs/protocols/commits.md, "Steps".
+ * - `landed`: the commit is in the object's chain.
+ * - `open`: the precondition holds.
+ * - `refused`: the precondition does not hold. The refusal is conclusive if the commit has certainly never landed: the chain is whole and does not have
+ *   the commit, or it has the commit id with another content (InvalidRequest).
  */
 export type CommitVerdict =
   | { state: 'landed'; object: StoredObject; latest: boolean }
@@ -46,11 +48,11 @@ function resetRefusal(
   const fence = object?.serviceMetadata?.fence ?? null;
   if (etag !== request.expectedEtag) return preconditionFailed(request, etag);
   if (fence?.key !== seen.key || fence.token !== seen.token) return otherFence(request, fence);
-  // Equal bytes have few ETags: a second reset could bring back one that a delayed commit still names.
+  // The same bytes have only a few ETags. A second reset could restore an ETag that a delayed commit still expects.
   return object?.serviceMetadata?.isReset ? resetBefore(request) : undefined;
 }
 
-/** Once written under a fence, an object takes writes under that fence only, from its holder or a later one. */
+/** An object that was written under a fence can only be replaced under the same key, with the same or a higher token. */
 function mayWrite(given: Fence | undefined, stored: Fence): boolean {
   return given !== undefined && given.key === stored.key && given.token >= stored.token;
 }

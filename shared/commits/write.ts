@@ -17,9 +17,8 @@ import { copySource } from './paths.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * The outcome of the one write that makes a commit. Where S3's condition did not hold, or its target or source was gone,
- * there is no error. `mayTryAgain`: it met another request, or was too late to be sent. `unanswered` says that a try was sent and got no
- * answer: it may have landed, or still land.
+ * The outcome of the write of a commit. `error` is absent if S3's condition did not hold, or if the object or the source was gone. `mayTryAgain`: the
+ * write met another request, or it was too late to send it. `unanswered`: a try was sent and got no answer, so it may have landed, or may still land.
  */
 export type CommitWritten =
   | { won: true; etag: string; versionId: string | undefined }
@@ -29,13 +28,13 @@ interface Write {
   request: CommitRequest;
   content: Content;
   metadata: Record<string, string>;
-  /** The instant after which no try is sent any more. */
+  /** No try is sent after this time, in epoch milliseconds. */
   sendBefore: number;
 }
 
 /**
- * Sends the write with S3's own condition as the last guard: a writer that wakes after its record was taken over
- * overwrites nothing.
+ * Sends the write of a commit under a condition of S3. The condition protects the object even if this writer was frozen and another writer has taken
+ * over its record.
  */
 export async function writeObject(
   dependencies: CommitDependencies,
@@ -94,7 +93,7 @@ function conditionalCommand(
     CopySourceIfMatch: content.etag,
     Metadata: metadata,
     MetadataDirective: 'REPLACE',
-    // To copy tags would need further permissions.
+    // Copying tags would need more permissions.
     TaggingDirective: 'REPLACE',
   });
 }
