@@ -16,7 +16,7 @@ export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
     loggedAs: (input) => ({ alias: aliasText(input.alias), expected: input.expected, ...next(input) }),
   });
 
-/** Without `payload` and `extra`, which hold data of callers. */
+/** The field `next` for the log, without `payload` and `extra`, which hold data of callers. */
 function next(input: RepairNamesInput): object {
   if (!('next' in input)) return {};
   const { payload: _, extra: __, ...rest } = { payload: null, extra: null, ...input.next };

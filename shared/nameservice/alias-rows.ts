@@ -8,8 +8,8 @@ import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { type ItemsByConcern, itemsByConcern } from './record.ts';
 
 /**
- * All items of one alias, strongly consistent: one Query of the sort keys from `config` to `status`. Other clients'
- * rows before them (a `commit#` for each commit) are not read. Rows in between are skipped, page by page.
+ * Reads the items of one alias, strongly consistent, by a Query of the sort keys from `config` to `status`. The rows `commit#` that other clients write
+ * for each commit sort before these keys, so they are not read. Other rows between these keys are skipped.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readRows(

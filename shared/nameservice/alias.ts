@@ -1,4 +1,4 @@
-/** An alias in canonical form, `name:branch`: the partition key of everything that belongs to it. */
+/** An alias. Its text `name:branch` is the partition key of all its items. */
 export interface Alias {
   name: string;
   branch: string;
@@ -6,7 +6,7 @@ export interface Alias {
 
 const DEFAULT_BRANCH = 'main';
 
-/** A name alone means its branch `main`. @returns undefined if a part is empty or there is a second colon */
+/** A text without a colon means the branch `main`. @returns undefined if a part is empty or there is a second colon */
 export function parseAlias(text: string): Alias | undefined {
   const [name, branch = DEFAULT_BRANCH, ...rest] = text.split(':');
   return name && branch && rest.length === 0 ? { name, branch } : undefined;

@@ -8,17 +8,17 @@ import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { CONCERNS } from './items.ts';
 import { type ItemsByConcern, itemsByConcern } from './record.ts';
 
-/** DynamoDB's limit. */
+/** DynamoDB accepts at most this many keys in one request. */
 const KEYS_PER_REQUEST = 100;
-/** Enough to hide the round trips of a page of 1,000, few enough to leave the table to others. */
+/** Fast enough for a page of 1,000 aliases, and slow enough to leave capacity of the table to other callers. */
 const REQUESTS_AT_ONCE = 4;
-/** 5 tries more, after about 50, 100, 200, 400 and 800 ms. */
+/** The keys that DynamoDB has not read are requested five more times, after about 50, 100, 200, 400 and 800 ms. */
 const FIRST_BATCH_PAUSE_MS = 50;
 const MAX_RETRIES = 5;
 
 /**
- * The items of many aliases, strongly consistent. Keys that DynamoDB leaves unprocessed are requested again, never dropped.
- * @param pks the keys as they are in the table
+ * Reads the items of many aliases, strongly consistent. Keys that DynamoDB leaves unprocessed are requested again.
+ * @param pks the partition keys
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readMany(
@@ -33,7 +33,7 @@ export async function readMany(
 
   const items: Item[] = [];
   const work = batches.values();
-  // After a failure the other readers stop. They are awaited, so that none outlives the call.
+  // After a failure the other readers stop. The call waits for them, so that no request is under way after its answer.
   const stop = new AbortController();
   const failures: unknown[] = [];
   const stoppable = { ...call, signal: AbortSignal.any([call.signal, stop.signal]) };
@@ -49,7 +49,7 @@ export async function readMany(
     }
   };
   await Promise.all(Array.from({ length: REQUESTS_AT_ONCE }, reader));
-  // The first failure is the reason. The others follow from the stop.
+  // The first failure is the cause. The other readers fail because they were stopped.
   if (failures.length > 0) throw failures[0];
   const byAlias = Map.groupBy(items, ({ pk }) => pk?.S ?? '');
   return new Map([...byAlias].map(([pk, its]) => [pk, itemsByConcern(its)]));

@@ -1,11 +1,11 @@
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** The longest that Fluree's processes have room for. They crash on a longer one. */
+/** The longest digest that Fluree's processes can hold. They crash on a longer one. */
 const MAX_DIGEST_BYTES = 64;
 
 /**
- * Whether a text is a CIDv1 in base32, as content identifiers are printed:
- * `b`, then version 1, codec, hash function, digest length, digest (https://github.com/multiformats/cid).
+ * Whether a text is a content identifier: a CIDv1 in base32 (https://github.com/multiformats/cid). It has the letter `b` and then the version 1, the
+ * codec, the hash function, the length of the digest and the digest.
  */
 export function isCid(text: string): boolean {
   if (!/^b[a-z2-7]+$/.test(text)) return false;
@@ -20,7 +20,7 @@ export function isCid(text: string): boolean {
   return isWhole && length.value > 0 && length.value <= MAX_DIGEST_BYTES;
 }
 
-/** RFC 4648 base32 without padding: five bits a letter. Undefined if bits are left over that say something. */
+/** Decodes base32 without padding (RFC 4648), five bits a letter. @returns undefined if the bits that are left over are not zero */
 function decodeBase32(letters: string): number[] | undefined {
   const bytes: number[] = [];
   let buffer = 0;
@@ -37,14 +37,14 @@ function decodeBase32(letters: string): number[] | undefined {
   return bits < 5 && buffer === 0 ? bytes : undefined;
 }
 
-/** Unsigned LEB128 in as few bytes as it takes, at most four: codes and lengths are small. */
+/** Reads a number in unsigned LEB128. @returns undefined if it has more than four bytes, or more than the number needs */
 function varint(bytes: number[], start: number): { value: number; end: number } | undefined {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = bytes[at];
     if (byte === undefined) return undefined;
     value |= (byte & 0x7f) << (7 * (at - start));
-    // A last byte of zero says nothing: the same number is a byte shorter.
+    // With a last byte of zero, the number could be a byte shorter.
     if (byte < 0x80) return byte === 0 && at > start ? undefined : { value, end: at + 1 };
   }
   return undefined;

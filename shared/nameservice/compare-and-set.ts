@@ -10,13 +10,13 @@ import { type ItemsByConcern, kindOf } from './record.ts';
 import { type RefWrite, raise, replace, setRef, type Target } from './refs.ts';
 import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
 
-/** Graph sources have an index and no commits. */
+/** The kinds of records that have each ref. A graph source has an index, but does not have commits. */
 const KINDS_WITH: Record<Ref, readonly RecordKind[]> = { commit: ['ledger'], index: RECORD_KINDS };
 
 /**
- * Sets a ref if it is as expected, with one conditional UpdateItem, or with two if an index was replaced at its t before.
- * A commit must raise t; an index may keep it. With `expected: null` the alias must not exist: the call creates it as a
- * ledger with the ref. See docs/protocols/nameservice.md#compare-and-set.
+ * Sets a ref if it is as expected. Usually this takes one conditional UpdateItem. It takes two if another address has replaced the index at the same t
+ * before. A commit must raise t; an index may keep it. With `expected: null` the alias must not exist, and the call creates a ledger with the ref. See
+ * docs/protocols/nameservice.md#compare-and-set.
  * @throws HoldfastError Conflict (`actual` is the ref, null if there is none), AlreadyExists (a graph source has the
  *   alias), Throttled, Unavailable, OutcomeUnknown
  */
@@ -38,7 +38,7 @@ export async function compareAndSetRef(
   while (!outcome.won) {
     const { old, unanswered } = outcome;
     const actual = old ? pointerOf(old, ref, pointerStyle) : null;
-    // Others have replaced the address at this t, and it is as expected again. The item names the revision.
+    // Other callers have replaced the address at this t, and now the ref is as expected again. The condition then needs the revision in the item.
     const isAsExpected = actual !== null && samePointer(actual, expected);
     if (!old || !isAsExpected || unanswered) return repeatOrLost(write, { actual, unanswered }, next);
     outcome = await replace(write, next, { seen: old, kinds });
@@ -58,9 +58,9 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
   const kind = kindOf(rows.meta);
   const actual = actualIn(write, rows);
   if (outcome.repeated && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
-  // An actual of null would equal what was expected: the caller could never win, and could not see why.
+  // A Conflict whose `actual` is null would equal `expected`: the caller could not see why it lost, and would lose again.
   if (!actual) throw alreadyExists(alias, kind);
-  // DynamoDB knows the tries of a transaction by their token, so none of them can have landed.
+  // All tries had one token. If one of them had landed, DynamoDB would have said so, so none has.
   return repeatOrLost(write, { actual, unanswered: false }, next);
 }
 
@@ -74,7 +74,7 @@ function repeatOrLost(
   throw lost({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
-/** Null if there is no such ref. A ref whose item is missing is unborn, because the next write restores it. */
+/** @returns null if there is no such ref. A ref whose item is missing counts as unborn, because the next write restores the item so */
 function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointer | null {
   const item = ref === 'commit' ? rows.head : rows.index;
   const kind = kindOf(rows.meta);
@@ -83,8 +83,8 @@ function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointe
 }
 
 /**
- * Raises the commit head to a higher t, and creates the ledger if there is none. One condition decides, so other writers
- * cause no retries. Only a lost race to create the ledger leads to another try.
+ * Raises the commit head to a higher t, or creates the ledger. The write on an existing ledger has a single condition, so other writers do not cause
+ * retries. The call tries again only if another caller creates the ledger at the same time.
  * @param maxRetries how often to try again
  * @throws HoldfastError Conflict (`actual` is at or beyond t), AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */
@@ -101,7 +101,7 @@ export async function fastForwardCommit(
       const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);
       return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, target);
     }
-    // The try without an answer may have raised a head that was removed since, and must not take effect twice.
+    // The unanswered try may have raised a head that an operator has purged since. Creating the ledger now would let the write take effect twice.
     if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);
     try {
       return await createWithRef(write, target);

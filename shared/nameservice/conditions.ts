@@ -6,23 +6,24 @@ import { INITIAL_STATUS, type RecordKind, SCHEMA } from './items.ts';
 import { INDEX_REVISION, type Pointer, type PointerNames, UNBORN } from './pointers.ts';
 import { booleanAttribute } from './values.ts';
 
-/**
- * The conditions that make a write a rule. `name`, `schema` and `status` are DynamoDB reserved words and appear as
- * `#name`, `#schema` and `#status` only.
- */
+// `name`, `schema` and `status` are reserved words of DynamoDB. Expressions must write them as `#name`, `#schema` and `#status`.
+
 export const isThere: Condition = { expression: 'attribute_exists(pk)' };
 export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
 
-/** A later layout may give these attributes another meaning, so no write may touch its items. Without a `schema`, an item has ours. */
+/**
+ * The item has the layout that this version knows, or does not have a `schema`. Every write needs this condition, because a later layout may give the
+ * attributes another meaning.
+ */
 export const isKnownLayout: Condition = not(aliased('#schema > :known', { ':known': SCHEMA }));
 
-/** Always true. It makes a transaction differ from all others, also from one of the same request in the same millisecond. */
+/** Always true. It makes a transaction differ from those of other calls, even of the same request in the same millisecond. */
 export const differsPerCall = (id: string): Condition => ({
   expression: 'NOT pk = :call',
   values: { ':call': text(id) },
 });
 
-/** On `meta`. Other clients leave one without a kind when they retract an unknown alias. No reader takes it for a record. */
+/** For `meta`: the item is not a record, because it does not have a kind. Other clients leave such an item when they retract an unknown alias. */
 export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };
 export const isOfKind = (kind: RecordKind): Condition => ({
   expression: 'kind = :kind',
@@ -30,10 +31,10 @@ export const isOfKind = (kind: RecordKind): Condition => ({
 });
 export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': booleanAttribute(true) } };
 
-/** On `meta`. Public Fluree counts there the branches that began at this alias, and they read its commits. */
+/** For `meta`: no branch began at this alias. Public Fluree counts them there, and those branches read the commits of this alias. */
 export const hasNoBranches: Condition = not({ expression: 'branches > :none', values: { ':none': integer(0) } });
 
-/** Only a graph source's config has it, so that a ledger's config never lands there. */
+/** The config is not that of a graph source. Keeps the config of a ledger from landing there. */
 export const isLedgerConfig: Condition = { expression: 'attribute_not_exists(config_json)' };
 
 const hasType = (attribute: string, type: string): Condition => ({
@@ -46,17 +47,17 @@ const isRaisedBy = ({ t }: PointerNames, target: number): Condition => ({
   values: { ':t': integer(target) },
 });
 
-/** Publishing only raises t. Because t never goes down, a request that arrives late finds this false for good. */
+/** The ref's t is lower than the target. Publishing never lowers t, so this stays false for a request that arrives late. */
 export const isBelow = (names: PointerNames, target: number): Condition =>
   any({ expression: `attribute_not_exists(${names.t})` }, isRaisedBy(names, target));
 
 /**
- * An address can come back at the same t (A, B, A), so the address and t do not name one state of an index. Without a
- * revision they do: it is still the first address at this t.
+ * The index still has its first address at this t. Then address and t identify its state. After a replacement they do not, because an address can return
+ * at the same t (A, B, A).
  */
 export const isFirstAtItsT: Condition = { expression: `attribute_not_exists(${INDEX_REVISION})` };
 
-/** No write of any client has come since the item was read, as far as these attributes tell. */
+/** The item still has these attributes as they were read. */
 export function isUnchanged(item: Item, attributes: string[]): Condition {
   const conditions = attributes.map((attribute, index): Condition => {
     const value = item[attribute];
@@ -67,8 +68,8 @@ export function isUnchanged(item: Item, attributes: string[]): Condition {
 }
 
 /**
- * What is not there, or is of another type, reads as a default. It must compare as that default as well, or a caller
- * could never win with what a conflict answered.
+ * The attribute reads as the value. Readers see a default if the attribute is absent or has another type, so the condition must accept this too:
+ * otherwise a caller could never win with the `actual` of a Conflict.
  */
 function readsAs(attribute: string, value: AttributeValue, isDefault: boolean): Condition {
   const placeholder = `:expected_${attribute.replace('#', '')}`;
@@ -76,7 +77,7 @@ function readsAs(attribute: string, value: AttributeValue, isDefault: boolean): 
   return isDefault ? any(equals, not(hasType(attribute, Object.keys(value).join()))) : equals;
 }
 
-/** The ref is the pointer, and unborn if the pointer has no address. */
+/** The ref is as the pointer says: unborn if the pointer does not have an address. */
 export function isAt(names: PointerNames, { address, t }: Pointer): Condition {
   const { written, alsoRead } = names;
   const atT = readsAs(names.t, integer(t), t === UNBORN.t);
@@ -97,11 +98,11 @@ export function hasStatus({ state, v }: { state: string; v: number }): Condition
 
 export const hasConfigVersion = (v: number): Condition => readsAs('config_v', integer(v), v === 0);
 
-/** Set by an administrator's repair, in epoch milliseconds. */
+/** The attribute with the time of an operator's repair, in epoch milliseconds. */
 export const REPAIRED_AT = 'repaired_at_ms';
 
 /**
- * A repair takes t or a flag back, so a write that is still on its way from before it must not land after it.
+ * The write was sent after the last repair. A repair lowers t or takes a flag back, so a write that was sent before the repair must not land after it.
  * @param sentAt epoch milliseconds
  */
 export const isRepairedBefore = (sentAt: number): Condition =>

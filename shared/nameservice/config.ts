@@ -7,7 +7,7 @@ import { type LedgerConfig, ledgerConfigOf, normalPayload } from './record.ts';
 import { asRead, map } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
 
-/** Sets a ledger's config if the version is as expected. A payload of null empties it. */
+/** The change that sets the config of a ledger if the version is as expected. A payload of null empties the config. */
 export function configChange({
   expected,
   next,
@@ -37,6 +37,6 @@ export function configChange({
   return { what: 'config', wanted: { v: next.v, payload }, update, read: ofLedger };
 }
 
-/** The same test as `isLedgerConfig` (conditions.ts). */
+/** The config of a ledger. Null for the config of a graph source, which `isLedgerConfig` (conditions.ts) refuses. */
 const ofLedger = (item: Item | undefined): LedgerConfig | null =>
   item?.config_json === undefined ? ledgerConfigOf(item) : null;

@@ -9,18 +9,17 @@ import { differsPerCall, isAbsent, isKnownLayout, isNoRecord } from './condition
 import { type AliasWrite, type WriteRequest, writingTable } from './dependencies.ts';
 import { type ItemsByConcern, itemsByConcern, kindOf } from './record.ts';
 
-/** `at` is the time of writing; `rows` holds all items under the alias. `repeated`: an earlier call with this request won. */
+/** `at`: the time of the write. `rows`: all items of the alias. `repeated`: an earlier call of this request won. */
 type IdempotentOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
 
-/** What makes a transaction this call's own. */
+/** What differs between two calls of one request: the time, and a condition on the first item. */
 export interface Stamp {
-  /** The time of writing, in epoch milliseconds. */
+  /** Epoch milliseconds. */
   now: number;
-  /** On its first item. */
   differsPerCall: Condition;
 }
 
-/** Puts the items of a new alias. Lost if the alias exists. */
+/** The writes that create an alias. They fail if the alias exists. */
 export const putNew = (table: string, items: Item[], { differsPerCall }: Stamp): TransactWriteItem[] =>
   items.map((item) => ({
     Put: {
@@ -32,12 +31,11 @@ export const putNew = (table: string, items: Item[], { differsPerCall }: Stamp):
   }));
 
 /**
- * A transaction that a request makes once. DynamoDB remembers the token of a transaction that succeeded for ten minutes,
- * and answers an identical repeat with success and no write. Another call differs in its stamp alone, because the token is
- * made of the rest. So a mismatch is this very request in another call. See docs/protocols/nameservice.md#create.
- * @param part names one of the transactions of a request
- * @param itemsOf what to write
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also if the token is known and no such record is there)
+ * Sends a transaction that takes effect a single time, even if its request is repeated. DynamoDB remembers the token of a successful transaction for ten
+ * minutes. The token is derived from the request, so two calls of one request have the same token. Their transactions differ in the stamp, and DynamoDB
+ * therefore answers the second with a mismatch: an earlier call of this request has won. See docs/protocols/nameservice.md#create.
+ * @param part which of the request's transactions this is
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (and if the token is known, but the record is not there)
  */
 export async function transactIdempotently(
   { dependencies, alias, request, call }: AliasWrite,
@@ -50,7 +48,7 @@ export async function transactIdempotently(
   const token = clientToken(table, request, part);
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { won: true, at };
-  // Each lost condition returns its item. If not all were lost, read the rest.
+  // DynamoDB returns only the items whose conditions failed. If these are not all items, they are read.
   const rows =
     outcome.old.length === items.length ? itemsByConcern(outcome.old) : await readRows(dependencies, alias, call);
   if (!outcome.tokenIsUsed) return { won: false, repeated: false, rows };
@@ -62,7 +60,7 @@ export async function transactIdempotently(
   );
 }
 
-/** ClientRequestToken takes 36 characters, 216 bits here. All callers and tables of an account share the space of tokens, so both are in it. */
+/** The token of a request. Caller and table are a part of it, because all callers and tables of an account share the tokens. DynamoDB takes 36 characters. */
 export function clientToken(table: string, { requestId, principal = '', content }: WriteRequest, part: string): string {
   const identity = JSON.stringify([table, principal, requestId, content, part]);
   return createHash('sha256').update(identity).digest('base64url').slice(0, 36);

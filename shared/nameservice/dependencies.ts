@@ -6,26 +6,26 @@ import type { Ids } from '../surroundings/ids.ts';
 import type { Alias } from './alias.ts';
 import type { PointerStyle } from './pointers.ts';
 
-/** Everything that the nameservice calls need from outside. */
+/** What the calls of the nameservice need. */
 export interface NameserviceDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
   ids: Ids;
   table: string;
-  /** Which attributes are written for commit and index addresses; both are read. */
+  /** The attributes that are written for commit and index addresses. The service reads those of both styles. */
   pointerStyle: PointerStyle;
 }
 
-/** The request behind a write, by which a repeat finds it again. */
+/** The identity of a write's request. A repeat has the same. */
 export interface WriteRequest {
-  /** Sent by the caller or made here. */
+  /** The id that the caller sent, or a new one. */
   requestId: string;
   principal: string | undefined;
-  /** The operation with its alias and all its fields, as text. It is the same for a repeat, whenever that comes. */
+  /** The operation with its alias and all its fields, as text. */
   content: string;
 }
 
-/** The dependencies of every write to an alias. */
+/** What every write to an alias needs. */
 export interface AliasWrite {
   dependencies: NameserviceDependencies;
   alias: Alias;
@@ -35,6 +35,6 @@ export interface AliasWrite {
 
 export const readingTable = (table: string): Operation => reading(`table ${table}`);
 
-/** Its `OutcomeUnknown` names the request's id, so that a repeat is found again. */
+/** A write to the table. Its `OutcomeUnknown` names the request id, by which a repeat is recognised. */
 export const writingTable = (table: string, { requestId }: WriteRequest): Operation =>
   writing(`table ${table}`, { requestId });

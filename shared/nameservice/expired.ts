@@ -7,7 +7,7 @@ import { CONCERNS } from './items.ts';
 
 const IDENTITY = ['ttl', 'commit_t', 'updated_at_ms'] as const;
 
-/** Public Fluree writes a row for each commit, with a ttl of 30 days; the rest of a record carries none. */
+/** The sort keys of the rows that public Fluree writes for each commit, with a TTL of 30 days. Other items of an alias do not have a TTL. */
 const COMMIT_ROWS = 'commit#';
 
 const isCommitRow = aliased('begins_with(#sk, :commit) AND attribute_type(#commit_t, :number)', {

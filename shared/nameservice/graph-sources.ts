@@ -13,9 +13,9 @@ import { aliasNotFound, alreadyExists, type Published, published, refuseLaterLay
 import { booleanAttribute } from './values.ts';
 
 /**
- * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
- * one. One transaction writes all four items. A replacement costs one more transaction, which finds the alias taken, and a read.
- * @throws HoldfastError AlreadyExists (a ledger has the alias), NotFound (removed before it was read back), Throttled, Unavailable,
+ * Creates a graph source by one transaction of all four items. If it exists, the call replaces its definition: `config_v` rises by one, and index, status
+ * and the retracted flag stay. A replacement costs a second transaction and a read, because the first transaction finds the alias taken.
+ * @throws HoldfastError AlreadyExists (a ledger has the alias), NotFound (an operator removed the alias meanwhile), Throttled, Unavailable,
  *   OutcomeUnknown
  */
 export async function publishGraphSource(
@@ -26,7 +26,7 @@ export async function publishGraphSource(
   const { table, pointerStyle } = dependencies;
   const answer = (rows: ItemsByConcern, how: { created?: true; repeated?: true }) => {
     const record = shownRecord(rows, pointerStyle);
-    if (!record) throw aliasNotFound(alias, 'graph_source'); // an administrator has removed it since
+    if (!record) throw aliasNotFound(alias, 'graph_source'); // an operator has removed the alias meanwhile
     if (record.kind !== 'graph_source') throw alreadyExists(alias, record.kind);
     return published(alias, record, how);
   };
@@ -45,7 +45,7 @@ export async function publishGraphSource(
   throw alreadyExists(alias, kindOf(replaced.rows.meta));
 }
 
-/** Restores those of the four items that are missing. */
+/** The writes that replace the definition of a graph source. They also restore missing items. */
 function replacement(
   table: string,
   alias: Alias,

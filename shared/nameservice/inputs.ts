@@ -5,16 +5,16 @@ import { aliasText, parseAlias } from './alias.ts';
 import { RECORD_KINDS } from './items.ts';
 import { jsonObject, jsonText } from './json-fields.ts';
 
-// Functions instead of constants, so that each Lambda function builds only its own schema.
+// The schemas are functions, so that each Lambda function builds only its own.
 
-/** The alias is a sort key of the index, which takes 1,024 bytes. */
+/** The longest sort key of DynamoDB: the alias is a sort key of the index. */
 const MAX_ALIAS_BYTES = 1024;
 const MAX_DEPENDENCIES = 100;
 
-/** Bytes of JSON, which may need six for a character: all dependencies at their longest, plus as much as other functions take. */
+/** The largest payload of a publish: all dependencies at their longest, with six bytes of JSON for a character, and 64 KiB for the other fields. */
 export const MAX_PUBLISH_BYTES = MAX_DEPENDENCIES * MAX_ALIAS_BYTES * 6 + 64 * 1024;
 
-/** `name:branch`; a name alone means its branch `main`. */
+/** An alias as text: `name:branch`, or a name for its branch `main`. */
 const alias = sharedSchema(() =>
   z
     .pipe(
@@ -35,7 +35,7 @@ const alias = sharedSchema(() =>
 );
 
 const address = () => name(1024);
-/** A watermark or version. */
+/** A t or a version. */
 export const counter = () => whole(0, Number.MAX_SAFE_INTEGER);
 
 export const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what = 'a JSON object') =>
@@ -43,7 +43,7 @@ export const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what =
 
 const target = () => ({ address: address(), t: counter() });
 
-/** An unborn ref has t 0 and no address. Rows of other clients may have another t, so it can be expected. */
+/** The state of a ref. An unborn ref does not have an address. Its t is usually 0, but rows of other clients may have another t. */
 export const expectedPointer = () => object({ address: z.nullable(address()), t: counter() }, 'a JSON object or null');
 
 export const operation = <const Op extends string, Shape extends z.core.$ZodLooseShape>(op: Op, shape: Shape) =>
@@ -100,7 +100,7 @@ const operations = () =>
     operation('retractGraphSource', {}),
   ] as const;
 
-/** Names the operations of a union in its message. */
+/** The message for an unknown operation, which lists the known ones. */
 export const unknownOperation = (ops: string[]) => ({
   error: ({ code, input }: { code?: string; input?: unknown }) => {
     if (code !== 'invalid_union') return undefined;

@@ -5,7 +5,7 @@ import { type Alias, aliasText } from './alias.ts';
 import { type Pointer, type PointerStyle, pointerNames, UNBORN } from './pointers.ts';
 import { booleanAttribute } from './values.ts';
 
-/** One item for each concern of an alias, so that writers to different concerns never meet. */
+/** The sort keys of an alias. Each concern has an item of its own, so that writers of different concerns do not conflict. */
 export const CONCERNS = ['config', 'head', 'index', 'meta', 'status'] as const;
 export type Concern = (typeof CONCERNS)[number];
 
@@ -20,19 +20,19 @@ export interface GraphSource {
   sourceType: string;
   /** JSON as text. */
   config: string;
-  /** Canonical aliases. */
+  /** Aliases, each as `name:branch`. */
   dependencies: string[];
 }
 
 export const itemKey = (alias: Alias, concern: Concern): Item => ({ pk: text(aliasText(alias)), sk: text(concern) });
 
-/** When items are written, and with which attributes for commit and index addresses. */
+/** The time of a write, and the attributes for commit and index addresses. */
 interface ItemStamp {
   now: number;
   style: PointerStyle;
 }
 
-/** The five items of a new ledger, unborn except for the given pointers. */
+/** The five items of a new ledger. A ref without a pointer is unborn. */
 export function ledgerItems(alias: Alias, writing: ItemStamp, pointers: Partial<Pointers> = {}): Item[] {
   return [
     ledgerMeta(alias, writing.now),
@@ -66,7 +66,7 @@ export function graphSourceItems(alias: Alias, source: GraphSource, writing: Ite
 
 export const textList = (values: string[]) => ({ L: values.map(text) });
 
-/** A missing concern with its initial values. */
+/** The item of a concern with its initial values. */
 export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, writing: ItemStamp): Item {
   switch (concern) {
     case 'head':
@@ -104,7 +104,7 @@ const indexItem = (alias: Alias, { now, style }: ItemStamp, pointer = UNBORN): I
   ...pointerAttributes('index', style, pointer),
 });
 
-/** An unborn pointer has no address attribute. */
+/** The attributes of a pointer. An unborn pointer does not have an address attribute. */
 function pointerAttributes(ref: 'commit' | 'index', style: PointerStyle, { address, t }: Pointer): Item {
   const names = pointerNames(ref, style);
   return { ...(address !== null && { [names.written]: text(address) }), [names.t]: integer(t) };
@@ -121,5 +121,5 @@ const ledgerConfigItem = (alias: Alias, now: number): Item => ({
   config_v: integer(0),
 });
 
-/** The JSON that a graph source's config stands for: a string is taken as JSON text. */
+/** The config of a graph source as JSON text. A string is JSON text already. */
 export const configText = (config: Json): string => (typeof config === 'string' ? config : JSON.stringify(config));

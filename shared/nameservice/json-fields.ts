@@ -4,10 +4,10 @@ import { json, jsonFault } from '../fields.ts';
 import { configText } from './items.ts';
 import type { JsonObject } from './values.ts';
 
-/** DynamoDB nests at most 32 levels, of which the attribute's own value is one. */
+/** DynamoDB nests at most 32 levels, and the attribute itself is one of them. */
 const MAX_MAP_DEPTH = 31;
 
-/** A JSON object as DynamoDB can hold it in a Map. */
+/** A JSON object that DynamoDB can store as a Map. */
 export const jsonObject = () =>
   json(MAX_MAP_DEPTH).check(
     z.check((ctx) => {
@@ -22,7 +22,7 @@ function isStorable(value: number): boolean {
   return size === 0 || (size >= 1e-130 && size < 1e126);
 }
 
-/** Parsing JSON rounds larger whole numbers, so the service cannot know which one the caller sent. */
+/** Whether parsing JSON may have rounded a whole number, so that the service cannot know which number the caller sent. */
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 const ROUNDED = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds';
 
@@ -36,7 +36,7 @@ function mapFault(value: unknown): string | undefined {
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
     if (names.includes('')) return 'must not contain an empty name';
-    // Versions of the SDK assign it while they read an item, and fail: they could not read that item any more.
+    // Some versions of the SDK fail on this name when they read an item, so the item would be unreadable.
     if (names.includes('__proto__')) return 'must not contain the name __proto__';
     const texts = [...names, ...level.filter((item) => typeof item === 'string')];
     if (!texts.every((item) => item.isWellFormed())) return 'must be well-formed Unicode';
@@ -45,7 +45,7 @@ function mapFault(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Any JSON value, or text that is JSON. The output is text. */
+/** Any JSON value, or JSON as a string. The output is JSON text. */
 export const jsonText = () =>
   z.pipe(
     z.unknown().check(
@@ -57,7 +57,7 @@ export const jsonText = () =>
     z.transform((value) => configText(value as Json)),
   );
 
-/** Text is kept to the letter: the text must be short enough, and the JSON in it within bounds. */
+/** What is wrong with the JSON or the JSON text. Text is stored as it is, so its length counts, and not that of the parsed value. */
 function textFault(value: unknown): string | undefined {
   if (value === undefined) return 'is missing';
   if (typeof value !== 'string')
@@ -68,7 +68,7 @@ function textFault(value: unknown): string | undefined {
   return parsed ? jsonFault(parsed.value, undefined, value) : 'must be JSON, or a string that is JSON';
 }
 
-/** Level by level, not by recursion: see jsonFault. */
+/** Whether the value, or a value in it, passes the test. A loop over levels instead of recursion, as in `jsonFault`. */
 function holds(value: unknown, isIt: (value: unknown) => boolean): boolean {
   for (let level = [value]; level.length > 0; )
     if (level.some(isIt)) return true;

@@ -9,7 +9,7 @@ import { updateConcern } from './update.ts';
 import { booleanAttribute } from './values.ts';
 
 /**
- * Creates a ledger: all five items in one transaction, or none.
+ * Creates a ledger by one transaction of its five items.
  * @throws HoldfastError AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */
 export async function initLedger(write: AliasWrite): Promise<Published<NameserviceRecord>> {
@@ -25,7 +25,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
 
 /**
  * Marks a record as retracted with one conditional UpdateItem. The record stays readable and writable.
- * @throws HoldfastError NotFound (no such record of that kind; nothing is created), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError NotFound (there is no record of that kind, and none is created), Throttled, Unavailable, OutcomeUnknown
  */
 export async function retract(write: AliasWrite, kind: RecordKind): Promise<Published<{ retracted: true }>> {
   const { dependencies, alias, request } = write;
@@ -42,7 +42,7 @@ export async function retract(write: AliasWrite, kind: RecordKind): Promise<Publ
   const found = outcome.old && kindOf(outcome.old);
   if (found !== kind) throw missing(alias, kind, { found, unanswered: outcome.unanswered, operation });
   const retracted = outcome.old?.retracted?.BOOL ?? false;
-  // A try got no answer, and an administrator has taken a retraction back: perhaps this one.
+  // A try got no answer, and an operator has taken a retraction back since. It may have been the retraction of this call.
   if (!retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
   return published(alias, { retracted: true }, { repeated: true });
 }

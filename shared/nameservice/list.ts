@@ -14,7 +14,7 @@ import { abridged, type ItemsByConcern, type NameserviceRecord, recordOf } from 
 
 export interface RecordPage {
   records: NameserviceRecord[];
-  /** Null on the last page. A page may be empty and still have one. */
+  /** Null on the last page. An empty page can have a cursor. */
   nextCursor: string | null;
 }
 
@@ -25,18 +25,18 @@ interface ListQuery {
   cursor?: string | undefined;
 }
 
-/** Where a listing goes on: after an alias, or at the beginning of a kind. */
+/** Where a list continues: after an alias, or at the beginning of a kind. */
 interface AliasPosition {
   kind: RecordKind;
   after?: string | undefined;
 }
 
-/** Items of other clients can have 400 KB each. A page of 1,000 such aliases would fill the memory, so a few are read at a time. */
+/** How many aliases of a page are read at once. Items of other clients can have 400 KB each, so a page of 1,000 aliases would fill the memory. */
 const ALIASES_AT_ONCE = 80;
 
 /**
- * A page of records, by kind and then by alias. The index names the aliases, and follows the table within about a second.
- * The records are read from the table, strongly consistent.
+ * A page of records, sorted by kind and then by alias. The aliases come from the index, which may be about a second behind the table. The records are
+ * read from the table, strongly consistent.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function listRecords(
@@ -54,7 +54,7 @@ export async function listRecords(
       rows = await readMany(dependencies, aliases, call);
     }
     const record = recordOf(rows.get(after) ?? {}, dependencies.pointerStyle);
-    if (record?.kind !== kind) continue; // the index is behind the table
+    if (record?.kind !== kind) continue; // the index was behind the table
     if (!page.add(record)) return { records: page.rows, nextCursor: aliasCursor(found[index - 1]) };
   }
   return { records: page.rows, nextCursor: aliasCursor(next) };
@@ -87,7 +87,7 @@ async function findAliases(
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
     const output = await send(dynamodb, { command, operation: readingTable(table) }, call);
-    // Other clients' rows may carry a kind as well, and would name their alias a second time.
+    // Other rows of other clients may have a kind too, so that their alias would be listed twice.
     for (const { pk, sk } of output.Items ?? []) if (pk?.S && sk?.S === 'meta') found.push({ kind, after: pk.S });
     startKey = output.LastEvaluatedKey;
     if (!startKey) reading = kinds[kinds.indexOf(kind) + 1];
@@ -99,13 +99,13 @@ async function findAliases(
 const keyAfter = ({ kind, after }: AliasPosition): Item | undefined =>
   after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
 
-/** Not in the name of any kind. A cursor that ends with it stands for the beginning of the kind. */
+/** Separates kind and alias in a cursor. The name of a kind does not contain it. Without an alias, the cursor means the beginning of the kind. */
 const KIND_START = '>';
 
 const aliasCursor = (position: AliasPosition | undefined): string | null =>
   position ? encodeCursor(`${position.kind}${KIND_START}${position.after ?? ''}`) : null;
 
-/** DynamoDB refuses to go on from a key outside the query, so a cursor must belong to this listing. */
+/** @throws HoldfastError InvalidRequest if the cursor is not of this list: DynamoDB refuses to continue from a key outside the query */
 function decodeAliasCursor(cursor: string, kinds: readonly RecordKind[], prefix = ''): AliasPosition {
   const position = decodeCursor(cursor);
   const kind = kinds.find((known) => position.startsWith(known + KIND_START));

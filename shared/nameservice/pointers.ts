@@ -3,23 +3,24 @@ import { invalidRequest } from '../errors.ts';
 import { isCid } from './cid.ts';
 import { numberOf } from './values.ts';
 
-/** What an alias points to: the head of its commits, or of its index. */
+/** A head of an alias: that of its commits, or that of its index. */
 export type Ref = 'commit' | 'index';
 
-/** Unborn: address null, t 0. */
+/** The value of a ref. */
 export interface Pointer {
+  /** Null for an unborn ref. */
   address: string | null;
-  /** The watermark: a whole number that publishing only ever raises. */
+  /** A whole number that publishing only raises. */
   t: number;
 }
 
 export const UNBORN: Pointer = { address: null, t: 0 };
 
-/** `commit_address` and `index_address`, or `commit_id` and `index_id`, whose values are content identifiers. */
+/** The attributes for addresses: `commit_address` and `index_address`, or `commit_id` and `index_id` for content identifiers. */
 export const POINTER_STYLES = ['address', 'id'] as const;
 export type PointerStyle = (typeof POINTER_STYLES)[number];
 
-/** The attributes of a ref. An address is written under one name and read under both. */
+/** The attributes of a ref. An address is written to one attribute, and read from both. */
 export interface PointerNames {
   written: string;
   alsoRead: string;
@@ -32,12 +33,12 @@ export function pointerNames(ref: Ref, style: PointerStyle): PointerNames {
 }
 
 /**
- * On an index item: a new UUID with each write that replaces the address without raising t. A write that raises t
- * removes it. Clients that do not know it leave it as it is.
+ * The attribute of an index item that receives a new UUID with each write that replaces the address without raising t. A write that raises t removes the
+ * attribute. Other clients leave it as it is.
  */
 export const INDEX_REVISION = 'index_revision';
 
-/** Reads what any client wrote. An absent address, or a NULL, is an unborn one. */
+/** The pointer of an item, whichever client wrote it. The ref is unborn if the address is absent or NULL. */
 export function pointerOf(item: Item | undefined, ref: Ref, style: PointerStyle): Pointer {
   const { written, alsoRead, t } = pointerNames(ref, style);
   return { address: item?.[written]?.S ?? item?.[alsoRead]?.S ?? null, t: numberOf(item?.[t]) ?? 0 };
@@ -46,7 +47,7 @@ export function pointerOf(item: Item | undefined, ref: Ref, style: PointerStyle)
 export const samePointer = (a: Pointer, b: Pointer): boolean => a.address === b.address && a.t === b.t;
 
 /**
- * Clients that read `commit_id` ignore a default context that is not a content identifier.
+ * Checks a default context: clients that read `commit_id` ignore one that is not a content identifier.
  * @throws HoldfastError InvalidRequest naming the field
  */
 export function checkContext(
@@ -59,7 +60,7 @@ export function checkContext(
 }
 
 /**
- * Clients that read `commit_id` crash on anything that is not a content identifier, so it must never get there.
+ * Checks an address: clients that read `commit_id` crash on one that is not a content identifier.
  * @throws HoldfastError InvalidRequest naming the field
  */
 export function checkAddress(address: string, path: string, style: PointerStyle): void {

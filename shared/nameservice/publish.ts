@@ -13,19 +13,19 @@ import type { Published } from './results.ts';
 import { statusChange } from './status.ts';
 import { pushVersion } from './versioned.ts';
 
-/** The part of the record that the operation is about, as it stands after a publish. */
+/** The state after a publish, of the part of the record that the operation is about. */
 export type Current = NameserviceRecord | Pointer | Status | LedgerConfig | { retracted: true };
 
 /**
- * Every write of the nameservice except repairs, by `op`. Each takes one DynamoDB request, whether it is won, stale or
- * lost. To replace an index at its t takes a second one.
+ * Runs a write of the nameservice, except for repairs, by its `op`. Most writes take one request to DynamoDB, whether they win or lose. Replacing an index
+ * at the same t takes a second one.
  * @throws HoldfastError Conflict, AlreadyExists, NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function publisher(dependencies: NameserviceDependencies) {
   return async (input: PublishInput, call: Call): Promise<Published<Current>> => {
     const { requestId = dependencies.ids.uuid(), ...content } = input;
     const { alias } = content;
-    // The schema has put the fields into its own order.
+    // The schema gives the fields a fixed order, so a repeat has the same text.
     const request = { requestId, principal: call.principal, content: JSON.stringify(content) };
     const write = { dependencies, alias, request, call };
     const on = (ref: Ref) => ({ ...write, ref });

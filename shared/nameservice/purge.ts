@@ -25,11 +25,11 @@ import type { SeenRecord } from './repair-inputs.ts';
 import { aliasNotFound, conflict, refuseLaterLayout } from './results.ts';
 
 /**
- * Deletes all items of a retracted alias in one transaction, each on the condition that it is as the caller saw it. Rows of other
- * clients stay. See docs/protocols/nameservice.md#repair.
- * @param seen null for an alias without a record, such as one whose purge by another client was cut short
- * @throws HoldfastError Conflict (`actual` as the caller must have seen it, with `retracted`; null if it is no record),
- *   NotFound, Throttled, Unavailable, OutcomeUnknown
+ * Deletes the items of a retracted alias in one transaction, if each of them is as the caller saw it. Other rows of other clients stay. See
+ * docs/protocols/nameservice.md#repair.
+ * @param seen null for an alias without a record, such as one that another client has deleted only in part
+ * @throws HoldfastError Conflict (`actual` is what the caller should have seen, null if there is no record), NotFound, Throttled, Unavailable,
+ *   OutcomeUnknown
  */
 export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise<{ current: null; repeated: false }> {
   const { dependencies, alias, request, call } = write;
@@ -45,7 +45,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
       },
     }),
   );
-  // The deletions of a record are identical in each repeat, so DynamoDB knows the token again.
+  // A repeat for a record sends the same deletions, so DynamoDB recognises it by the token. Without a record, the conditions depend on what was read.
   const token = seen ? clientToken(table, request, 'purge') : undefined;
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { current: null, repeated: false };
@@ -58,14 +58,14 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   throw conflict(alias, 'record', actual);
 }
 
-/** @throws HoldfastError NotFound if there is nothing under the alias */
+/** The items of the alias. @throws HoldfastError NotFound if there are none */
 async function existing({ dependencies, alias, call }: AliasWrite): Promise<ItemsByConcern> {
   const rows = await readRows(dependencies, alias, call);
   if (Object.keys(rows).length === 0) throw aliasNotFound(alias, 'record');
   return rows;
 }
 
-/** The number that `hasNoBranches` (conditions.ts) compares. */
+/** How many branches began at the alias. `hasNoBranches` (conditions.ts) compares this number. */
 const branchesOf = ({ meta }: ItemsByConcern): number => Number(meta?.branches?.N ?? 0);
 
 function hasBranches(alias: Alias, count: number, actual: PurgeConflict | null): HoldfastError {
@@ -86,7 +86,7 @@ function asSeen({ kind, commit, index, status, config }: SeenRecord, style: Poin
   };
 }
 
-/** The condition on `meta` makes sure that no caller has created the alias since. */
+/** The conditions for deleting items without a record. The condition on `meta` fails if a caller has created the alias meanwhile. */
 function leftovers(rows: ItemsByConcern): Conditions {
   const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {
     const item = rows[concern];
@@ -95,7 +95,7 @@ function leftovers(rows: ItemsByConcern): Conditions {
   return { meta: isNoRecord, ...Object.fromEntries(others) };
 }
 
-/** The values that a purge expects, as they really are under the alias. */
+/** The `actual` of a Conflict: what a purge of the alias must expect. */
 export interface PurgeConflict extends SeenRecord {
   /** Only a retracted alias can be purged. */
   retracted: boolean;

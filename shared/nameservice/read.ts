@@ -8,7 +8,7 @@ import { type NameserviceRecord, shownRecord } from './record.ts';
 import { aliasNotFound } from './results.ts';
 
 /**
- * One alias, strongly consistent, or a page of all of them.
+ * Reads one alias, strongly consistent, or a page of all records.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export function reader(dependencies: NameserviceDependencies) {

@@ -18,7 +18,7 @@ export interface ConfigPayload {
 
 export interface LedgerConfig {
   v: number;
-  /** Null if there is neither a context nor anything else. */
+  /** Null if the config is empty. */
   payload: ConfigPayload | null;
 }
 
@@ -32,15 +32,15 @@ interface CommonRecord {
   alias: string;
   name: string;
   branch: string;
-  /** Retired, and still visible. */
+  /** Whether the record is retired. It stays readable. */
   retracted: boolean;
   index: Pointer;
   status: Status;
-  /** The time of the last write to any of its items. */
+  /** The time of the last write to one of the items. */
   updatedAt: string;
-  /** Only if items are missing that should be there. The next write to such a concern restores it. */
+  /** The concerns whose items are missing. The next write to such a concern restores its item. */
   missing?: Concern[];
-  /** Only if another client made the record larger than an answer can be. It is cut down to identity and counters. */
+  /** Set if another client made the record too large for an answer. Then only identity and counters are shown. */
   oversized?: true;
 }
 
@@ -59,7 +59,7 @@ export interface GraphSourceRecord extends CommonRecord {
 
 export type NameserviceRecord = LedgerRecord | GraphSourceRecord;
 
-/** The items of one alias by concern. Items of other sort keys belong to other clients and are left alone. */
+/** The items of one alias by concern, without items that only other clients use. */
 export type ItemsByConcern = Partial<Record<Concern, Item>>;
 
 export function itemsByConcern(items: Item[]): ItemsByConcern {
@@ -67,12 +67,12 @@ export function itemsByConcern(items: Item[]): ItemsByConcern {
   return Object.fromEntries(known.map((item) => [item.sk?.S, item]));
 }
 
-/** Undefined without a `meta` that has a kind. Then there is no such alias, whatever other items there are. */
+/** The kind of a record. Undefined if `meta` is absent or without a kind: then the alias does not exist, even if other items do. */
 export function kindOf(meta: Item | undefined): RecordKind | undefined {
   return RECORD_KINDS.find((kind) => kind === meta?.kind?.S);
 }
 
-/** The part of a record that answers can always hold. */
+/** The part of a record that fits into every answer. */
 export function abridged(record: NameserviceRecord): NameserviceRecord {
   const short = (text: string) => text.slice(0, 1024);
   const pointer = ({ address, t }: Pointer) => ({ address: address && short(address), t });
@@ -89,7 +89,7 @@ export function abridged(record: NameserviceRecord): NameserviceRecord {
   return { ...record, ...common, sourceType: short(record.sourceType), dependencies: [], config: { v, value: null } };
 }
 
-/** @returns undefined if the items make no record */
+/** @returns undefined if the items are not a record */
 export function recordOf(rows: ItemsByConcern, style: PointerStyle): NameserviceRecord | undefined {
   const { meta } = rows;
   const kind = kindOf(meta);
@@ -122,7 +122,7 @@ export function recordOf(rows: ItemsByConcern, style: PointerStyle): Nameservice
   };
 }
 
-/** As `recordOf`, and cut down if an answer could not hold it. */
+/** The record of the items, abridged if it would not fit into an answer. */
 export function shownRecord(rows: ItemsByConcern, style: PointerStyle): NameserviceRecord | undefined {
   const record = recordOf(rows, style);
   return record && answerable(record, abridged);
@@ -144,7 +144,7 @@ export function ledgerConfigOf(item: Item | undefined): LedgerConfig {
   return { v: numberOf(item?.config_v) ?? 0, payload: normalPayload(payload) };
 }
 
-/** An empty payload and no payload are stored alike, so both read as null. */
+/** The payload as readers see it. An empty payload is stored like null, so it reads as null. */
 export function normalPayload(payload: ConfigPayload | null): ConfigPayload | null {
   const { defaultContextAddress, extra = {} } = payload ?? {};
   const normal = {
@@ -157,14 +157,14 @@ export function normalPayload(payload: ConfigPayload | null): ConfigPayload | nu
 function updatedAt(rows: ItemsByConcern): string {
   const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
   const latest = Math.max(0, ...times);
-  // No clock gives a time that a Date cannot hold.
+  // A Date cannot hold a larger number, which only another client can have written.
   return new Date(Math.min(latest, 8.64e15)).toISOString();
 }
 
-/** Deeper than any config of this service, and far less deep than what would overflow the stack. */
+/** The deepest config that is shown as JSON. This service stores less deep ones, and much deeper ones would overflow the stack. */
 const MAX_CONFIG_DEPTH = 100;
 
-/** A config of another client that is no JSON, or nested too deep, is shown as text. */
+/** The config of a graph source. A config of another client is shown as text if it is not JSON, or is nested too deep. */
 function parsedConfig(config: string): Json {
   try {
     const value = JSON.parse(config, (_, member, context?: { source?: string }) =>

@@ -9,7 +9,7 @@ import { INDEX_REVISION, type Pointer, pointerNames, pointerOf, type Ref, samePo
 import { conflict, missing, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 
-/** A pointer that is published, never unborn. */
+/** The new value of a ref. A ref is never published as unborn. */
 export interface Target {
   address: string;
   t: number;
@@ -23,9 +23,8 @@ export interface RefWrite extends AliasWrite {
 export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 
 /**
- * Raises a ref to a higher t with one conditional UpdateItem. A t that is not higher is stale. See
- * docs/protocols/nameservice.md#publish.
- * @param allowEqual whether a second UpdateItem replaces another address at an equal t (a reindex)
+ * Raises a ref to a higher t with one conditional UpdateItem. If the t is not higher, the publish is stale. See docs/protocols/nameservice.md#publish.
+ * @param allowEqual whether a second UpdateItem may replace another address at an equal t (a reindex)
  * @throws HoldfastError NotFound, Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishRef(
@@ -44,16 +43,16 @@ export async function publishRef(
     }
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
-    // A revision says that something at this t was replaced, and a lower t that the ref was set back. It may have been
-    // the try without an answer, which must not take effect twice.
+    // A revision shows that an address at this t was replaced, and a lower t that the ref was set back. What was replaced or set back may be the effect
+    // of the unanswered try, which must not take effect twice.
     const mayBeGone = current.t < target.t || (allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone));
     if (unanswered && mayBeGone) throw mayHaveStood(write, current);
-    // Set back, or restored, since it was seen: it can rise again.
+    // The ref was set back or restored since it was read, so the publish can raise it after all.
     if (seen && current.t < target.t) {
       seen = undefined;
       continue;
     }
-    // This holds for a try without an answer, too: whether or not its value stood there, a newer one does now.
+    // Stale, even if a try got no answer: whether or not that try landed, a newer value is there now.
     if (!allowEqual || current.t !== target.t) return published(alias, current, { outcome: 'stale' });
     seen = old;
   }
@@ -64,13 +63,13 @@ function mayHaveStood({ dependencies, alias, ref, request }: RefWrite, actual: P
   return outcomeUnknown(writingTable(dependencies.table, request), verdict, verdict.context);
 }
 
-/** Lost if the standing t is the target's or higher. */
+/** Sets a ref if its t is lower than that of the target. */
 export function raise(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
-/** Sets a ref if its item is unchanged since it was read. */
+/** Sets a ref if its item is as it was read. */
 export function replace(
   write: RefWrite,
   target: Target,
@@ -78,15 +77,15 @@ export function replace(
 ) {
   const { ref, dependencies } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
-  // Clients that know no revision still write the time.
+  // Other clients do not write the revision, but they do write the time.
   const condition = isUnchanged(seen, [written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']);
   const raises = target.t > pointerOf(seen, ref, dependencies.pointerStyle).t;
   return setRef(write, target, { condition, raises, kinds });
 }
 
-/** The condition for setting a ref, and whether the write raises its t. */
 interface RefChange {
   condition: Condition;
+  /** Whether the write raises t. */
   raises: boolean;
   kinds: readonly RecordKind[];
 }

@@ -17,7 +17,7 @@ const pointer = () =>
     z.refine(({ address, t }) => address !== null || t === 0, { path: ['t'], error: 'must be 0 without an address' }),
   );
 
-/** A repair never raises a counter: publishing does, without a permission of its own. */
+/** Checks that a repair does not raise a counter. Publishing raises counters, and needs no permission of an operator. */
 const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>>(
   change: Change,
   counterName: 't' | 'v',
@@ -32,7 +32,7 @@ const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>
     ),
   );
 
-/** What `GET /v1/nameservice?alias=` shows of the record, as far as it changes. */
+/** The record as the operator saw it by `GET /v1/nameservice?alias=`, without the parts that never change. */
 const seenRecord = () =>
   object(
     {

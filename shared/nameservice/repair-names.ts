@@ -23,13 +23,13 @@ export interface RepairedName {
   op: RepairNamesInput['op'];
   /** True if an earlier try of this call had landed. */
   repeated: boolean;
-  /** The current state. Null after a purge. */
+  /** The state after the repair. Null after a purge. */
   current: Pointer | Status | LedgerConfig | { retracted: false } | null;
 }
 
 /**
- * Does for administrators what publishing cannot do. Each operation takes a counter or a flag back, or removes an alias,
- * on the condition that it is as the caller saw it. See docs/protocols/nameservice.md#repair.
+ * Sets a record back for an operator, which publishing cannot do. Each operation lowers a counter, takes a flag back or removes an alias, if it is as the
+ * operator saw it. See docs/protocols/nameservice.md#repair.
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function repairer(dependencies: NameserviceDependencies) {
@@ -116,5 +116,5 @@ async function unretract(write: AliasWrite, kind: RecordKind): Promise<RepairOut
   return { current: { retracted: false }, repeated: true };
 }
 
-/** The same update, but it restores nothing, and no write that was sent before it lands after it. */
+/** The same update as a repair: it does not restore missing items, and a write that was sent before it cannot land after it. */
 const asRepair = (update: ItemUpdate): ItemUpdate => ({ ...update, repairs: true, kinds: [] });

@@ -7,13 +7,13 @@ import { type RecordKind, SCHEMA } from './items.ts';
 /** The answer to every publish. */
 export interface Published<Current> {
   alias: string;
-  /** `stale`: something newer is there, and nothing was written. */
+  /** `stale`: the record has something newer, so nothing was written. */
   outcome: 'updated' | 'stale';
   /** True if this call created the alias. */
   created: boolean;
   /** True if an earlier try of this call had landed. */
   repeated: boolean;
-  /** The current state. */
+  /** The state after the publish. */
   current: Current;
 }
 
@@ -25,7 +25,7 @@ export function published<Current>(
   return { alias: aliasText(alias), outcome: 'updated', created: false, repeated: false, ...how, current };
 }
 
-/** @param actual null if there is nothing to compare with */
+/** @param actual what is there instead. Null if there is nothing */
 export function conflict(alias: Alias, what: string, actual: unknown): HoldfastError {
   return new HoldfastError('Conflict', `the ${what} is not as expected: compare it with actual, and decide again`, {
     alias: aliasText(alias),
@@ -34,8 +34,8 @@ export function conflict(alias: Alias, what: string, actual: unknown): HoldfastE
 }
 
 /**
- * The end of a compare-and-set that did not find its own value in place: a Conflict. If one of its tries got no answer, that
- * try may have won before others wrote over it, and the outcome is unknown.
+ * The error of a compare-and-set that lost and did not find its own value. It is a Conflict, unless a try got no answer: that try may have won, and
+ * another caller may have replaced the value since, so the outcome is unknown.
  */
 export function lost(
   { alias, what, actual, unanswered }: { alias: Alias; what: string; actual: unknown; unanswered: boolean },
@@ -47,7 +47,7 @@ export function lost(
 const unknown = (verdict: HoldfastError, operation: Operation): HoldfastError =>
   outcomeUnknown(operation, verdict, verdict.context);
 
-/** @param found the kind of the record under the alias instead */
+/** @param found the kind of the record that has the alias instead */
 export function aliasNotFound(alias: Alias, wanted: RecordKind | 'record', found?: RecordKind): HoldfastError {
   const label = { ledger: 'ledger', graph_source: 'graph source', record: 'record' } as const;
   const instead = found ? `: the alias names a ${label[found]}` : '';
@@ -58,8 +58,8 @@ export function aliasNotFound(alias: Alias, wanted: RecordKind | 'record', found
 }
 
 /**
- * The end of an update that found no record. If one of its tries got no answer, that try may have landed before an
- * administrator removed the record, and the outcome is unknown.
+ * The error of an update that did not find the record. It is NotFound, unless a try got no answer: that try may have landed, and an operator may have
+ * removed the record since, so the outcome is unknown.
  */
 export function missing(
   alias: Alias,
@@ -69,7 +69,7 @@ export function missing(
   return unanswered ? unknown(aliasNotFound(alias, wanted, found), operation) : aliasNotFound(alias, wanted, found);
 }
 
-/** @param found undefined if the items under the alias make no record */
+/** @param found undefined if the items of the alias are not a record */
 export function alreadyExists(alias: Alias, found: RecordKind | undefined): HoldfastError {
   const detail = found
     ? `the alias already names a ${found === 'ledger' ? 'ledger' : 'graph source'}`
@@ -78,8 +78,8 @@ export function alreadyExists(alias: Alias, found: RecordKind | undefined): Hold
 }
 
 /**
- * The end of a write that met items of a later layout, for which no repeat helps until a version of Holdfast that knows it is deployed.
- * @param unanswered whether a try got no answer: it may have landed before the layout changed
+ * Refuses a write to items of a later layout. A repeat does not help until a version of Holdfast that knows the layout is deployed.
+ * @param unanswered whether a try got no answer, so that it may have landed before the layout changed
  */
 export function refuseLaterLayout(items: (Item | undefined)[], operation: Operation, unanswered = false): void {
   const later = items.find((item) => Number(item?.schema?.N) > Number(SCHEMA.N));

@@ -6,7 +6,7 @@ import { type Status, statusOf } from './record.ts';
 import { asRead, map } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
 
-/** Sets the status if state and version are as expected. */
+/** The change that sets the status if state and version are as expected. */
 export function statusChange({ expected, next }: Pick<StatusInput, 'expected' | 'next'>): VersionedChange<Status> {
   const { state, v } = next;
   const extra = asRead(next.extra);

@@ -17,26 +17,27 @@ import { numberOf } from './values.ts';
 /** How far a writer's clock may be ahead of the clock that repairs. */
 const MARGIN_MS = 1000;
 
-/** A change of one concern. Updates create nothing, so the item must exist. */
+/** A change of the item of one concern, which must exist. */
 export interface ItemUpdate {
   concern: Concern;
   condition: Condition;
-  /** What follows `SET updated_at_ms = :now, `. */
+  /** The expression after `SET updated_at_ms = :now, `. */
   set: string;
   remove?: string[];
-  /** In `set`. */
+  /** The values of `set`. */
   values: Item;
   names?: Record<string, string>;
-  /** Whether it takes a counter or a flag back. No write that was sent before it lands after it. */
+  /** Whether the update is a repair. A write that was sent before a repair cannot land after it. */
   repairs?: true;
-  /** The kinds that have the concern. Under an alias of such a kind a missing item is restored. */
+  /** The kinds of records for which a missing item is restored before the update. */
   kinds: readonly RecordKind[];
 }
 
 /**
- * `old` is the item that stands there. It is undefined if the concern does not exist; `kind` then is that of the alias, if any.
- * `unanswered`: a try got no answer, so the update may have landed before others wrote over it. `mayBeUndone`: what landed may have been taken back since, by a
- * repair, or with the item.
+ * The outcome of an update.
+ * - `old`: the item that is there. Undefined if the concern does not exist; then `kind` is the kind of the alias, if it has one.
+ * - `unanswered`: a try got no answer, so the update may have landed, and another caller may have replaced its value since.
+ * - `mayBeUndone`: if the update landed, a repair may have taken it back since, or the item may have been removed.
  */
 type UpdateOutcome =
   | { won: true }
@@ -44,9 +45,8 @@ type UpdateOutcome =
   | { won: false; unanswered: boolean; old?: undefined; kind: RecordKind | undefined };
 
 /**
- * One conditional UpdateItem, and no read, if the item exists. If it does not, a look at the alias decides: an item that
- * is missing under its `meta` is restored with its initial values and then updated. See
- * docs/protocols/nameservice.md#update.
+ * Updates an item by one conditional UpdateItem. If the item does not exist, the call reads the alias. If the alias has a record of a suitable kind, the
+ * call restores the item with its initial values, and then updates it. See docs/protocols/nameservice.md#update.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updateConcern(write: AliasWrite, update: ItemUpdate): Promise<UpdateOutcome> {
@@ -80,7 +80,7 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
       refuseLaterLayout([outcome.old], operation, outcome.unanswered);
       const repairedAt = numberOf(outcome.old?.[REPAIRED_AT]);
       const mayBeUndone = repairedAt !== undefined && repairedAt >= now;
-      // If a try got no answer, the repair may be this very write, or may have undone it: the operation decides by the item.
+      // If a try got no answer, this write may itself be the repair, or the repair may have undone it. The caller of this function decides by the item.
       if (!mayBeUndone || outcome.unanswered) return { ...outcome, mayBeUndone };
       await waitUntilAfter(repairedAt - now, clock, call);
     } catch (error) {
@@ -109,7 +109,7 @@ function updateCommand(update: ItemUpdate, { table, key, now }: { table: string;
   });
 }
 
-/** A call gets here if it met the repair, or if its clock is behind. By its next try the repair lies in the past. */
+/** Waits until the repair lies in the past by the clock of this call, so that the next try counts as sent after the repair. */
 async function waitUntilAfter(ms: number, clock: Clock, call: Call): Promise<void> {
   if (ms >= call.timeLeftMs())
     throw new HoldfastError(
@@ -122,13 +122,13 @@ async function waitUntilAfter(ms: number, clock: Clock, call: Call): Promise<voi
   await clock.sleep(ms + 1, call.signal);
 }
 
-/** Whether a transaction on the item was in the way: an init, or a redefined graph source. */
+/** Whether the write met a transaction on the item, such as the creation of a ledger. */
 function metTransaction(error: unknown): boolean {
   if (!(error instanceof HoldfastError) || error.code !== 'Throttled') return false;
   return error.cause instanceof Error && error.cause.name === 'TransactionConflictException';
 }
 
-/** A lost condition is harmless: another caller has restored the item, or the alias is gone. */
+/** Restores a missing item. The outcome does not matter: if a condition fails, another caller has restored the item, or the alias is gone. */
 async function restore(
   { dependencies, alias, request, call }: AliasWrite,
   concern: Concern,

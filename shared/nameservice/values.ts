@@ -13,21 +13,21 @@ export const numberOf = (value: AttributeValue | undefined): number | undefined 
 /** The object in a Map attribute, or an empty one. */
 export const objectOf = (value: AttributeValue | undefined): JsonObject => jsonObjectOf(value?.M ?? {});
 
-/** An object as readers find it after it was stored: DynamoDB has no -0. */
+/** An object as it reads after it was stored. It may differ, because DynamoDB turns -0 into 0. */
 export const asRead = (value: JsonObject = {}): JsonObject => objectOf(map(value));
 
-// TypeScript's libraries do not have it yet. What it makes is written as it is by JSON.stringify.
+// JSON.stringify writes the text of a raw value as it is. TypeScript's libraries do not declare JSON.rawJSON yet.
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): number };
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-/** A number that JSON.stringify writes to the digit. Other clients store whole numbers of 64 bits, which a double rounds. */
+/** A number that JSON.stringify writes without rounding. Other clients store whole numbers of 64 bits, which a double would round. */
 export function exactNumber(text: string): number {
   const rounded = Number(text);
   return JSON_NUMBER.test(text) && digitsOf(String(rounded)) !== digitsOf(text) ? rawJSON(text) : rounded;
 }
 
-/** The digits and the exponent in one form, so that 1e2, 100 and 100.0 are the same. */
+/** A form of a number in which 1e2, 100 and 100.0 are the same text. */
 function digitsOf(text: string): string {
   const [mantissa = '', exponent = '0'] = text
     .toLowerCase()
@@ -40,7 +40,7 @@ function digitsOf(text: string): string {
   return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
-/** Not by /0+$/, which tries again from each zero: the time would grow with the square of their number. */
+/** Removes zeros at the end by a loop. The expression /0+$/ would take time with the square of the number of zeros. */
 function withoutZerosAtTheEnd(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;
@@ -67,7 +67,7 @@ function jsonObjectOf(item: Item): JsonObject {
   return Object.fromEntries(members.filter((member): member is [string, Json] => member[1] !== undefined));
 }
 
-/** Undefined for sets and binary, which JSON does not have. Other clients leave them out, too. */
+/** @returns undefined for sets and binary values, which JSON does not have */
 function jsonOf(value: AttributeValue): Json | undefined {
   if (value.NULL) return null;
   if (value.BOOL !== undefined) return value.BOOL;

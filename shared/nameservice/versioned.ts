@@ -8,12 +8,12 @@ import { type ItemUpdate, updateConcern } from './update.ts';
 
 /** A change of a value that has a version: the status, or the config of a ledger. */
 export interface VersionedChange<Value> {
-  /** The value's name in the words of a conflict. */
+  /** The name of the value in messages. */
   what: string;
-  /** The value as readers find it once it is stored. */
+  /** The new value as it reads after it was stored. */
   wanted: Value;
   update: ItemUpdate;
-  /** The value in the item; null if the item belongs to the other kind. */
+  /** Reads the value from the item. Null if the item belongs to the other kind. */
   read(item: Item | undefined): Value | null;
 }
 
@@ -36,7 +36,8 @@ export async function pushVersion<Value>(
 }
 
 /**
- * @returns undefined if there is no item, and none to restore
+ * Sets a value, without a check that its version rises.
+ * @returns undefined if the item does not exist and must not be restored
  * @throws HoldfastError Conflict, Throttled, Unavailable, OutcomeUnknown
  */
 export async function setValue<Value>(
@@ -58,7 +59,7 @@ function valueIn<Value>(rows: ItemsByConcern, { update, read }: VersionedChange<
   return kind && update.kinds.includes(kind) ? read(rows[update.concern]) : null;
 }
 
-/** True if both values have the same members, in any order. Loads node:util only here, because node:util takes 3 ms of a cold start. */
+/** Whether two values have the same members, in any order. Loads node:util only when needed, because it takes 3 ms of a cold start. */
 async function isSameValue(left: unknown, right: unknown): Promise<boolean> {
   const { isDeepStrictEqual } = await import('node:util');
   return isDeepStrictEqual(left, right);
