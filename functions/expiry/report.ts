@@ -30,11 +30,11 @@ export function report(
         'stoppedBy',
         'announced',
       ],
-      ...['key', 'holder', 'fence', 'reason'], // fields of another run's lease
+      ...['key', 'holder', 'fence', 'reason'], // fields of the errors LeaseHeld and LeaseLost
     ],
     audited: true,
     created: ({ complete }) => complete,
-    // It is normal that another run keeps a scheduled run out, or takes over from it.
+    // Another run may hold the lease, or take it over after a pause of this one. Both are normal, and EventBridge must not try again.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },
   });
 }

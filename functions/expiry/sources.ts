@@ -3,7 +3,7 @@ import type { Sources } from '../../shared/expiry/kinds.ts';
 import { LOCKS, WAITERS } from '../../shared/locks/expired.ts';
 import { NAMESERVICE } from '../../shared/nameservice/expired.ts';
 
-/** Where the report finds expired records, in the order of reading. The names stand in stored reports. */
+/** The sources of the report, in the order of reading. Stored reports contain these names, so they must not change. */
 export const SOURCES = {
   leases: LOCKS,
   commits: COMMITS,

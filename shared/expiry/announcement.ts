@@ -3,13 +3,13 @@ import { eventBus } from '../aws/event-bus.ts';
 import { logLine } from '../surroundings/log.ts';
 import type { Summary } from './summary.ts';
 
-/** Subscribers recognise the event by it, and by its source. */
+/** The type of the event, by which rules select it. */
 export const EVENT_TYPE = 'Expired Records Reported';
 
 /**
  * Sends the summary of a report to the default event bus.
- * @param client a test's own
- * @throws Error if the bus did not take it, which is logged too
+ * @param client for tests
+ * @throws Error if the bus refused the event. The failure is logged too
  */
 export function announcer(service: string, client?: EventBridgeClient) {
   const put = eventBus(service, client);

@@ -4,7 +4,7 @@ import { instant } from '../surroundings/clock.ts';
 import type { Places } from './sources/source.ts';
 import { addTally, type HeldLeases, noTallies, type Summary, type Tallies } from './summary.ts';
 
-/** A part of a source that a report scans on its own, and how far the scan got. */
+/** A part of a source that is scanned on its own, and how far the scan has come. */
 export interface Segment {
   /** The name of the source. */
   source: string;
@@ -12,7 +12,7 @@ export interface Segment {
   /** How many segments the source has. */
   of: number;
   done: boolean;
-  /** The scan continues after this key or object. Absent at the start. */
+  /** The scan continues after this key. Absent at the start. */
   after?: Item | string;
   scanned: number;
   readUnits: number;
@@ -20,46 +20,46 @@ export interface Segment {
   held: Readonly<Record<string, number>>;
   expired: Tallies;
   neverDeletable: number;
-  /** The rows, run by run: the fence of each run, and how many of its parts count. */
+  /** Where the rows are: for each run its fence, and how many of its parts count. */
   runs: [fence: number, parts: number][];
 }
 
-/** The format of a stored report. Raise this number with a change that functions of the former format would read wrongly. */
+/** The format of a stored report. Raise this number if functions of an earlier version would misread the new format. */
 export const FORMAT = 1;
 
-/** A stored report: in CHECKPOINT between its runs, and with its summary afterwards. Instants are epoch milliseconds. */
+/** The state of a report: the object CHECKPOINT while runs continue it, and afterwards its own object. Times are epoch milliseconds. */
 export interface Checkpoint {
   format: typeof FORMAT;
   reportId: string;
   startedAt: number;
   finishedAt: number | null;
-  /** The tables and the bucket that it is about. */
+  /** The tables and the bucket that the report is about. */
   places: Places;
-  /** The fence of the run that wrote this. */
+  /** The fence of the run that wrote the checkpoint. */
   fence: number;
-  /** Counts the writes, so that no two have the same bytes and ETag. */
+  /** The number of the write, so that two writes never have the same bytes and ETag. */
   sequence: number;
-  /** Complete reports that are unannounced: the bus has not taken their event yet. */
+  /** The complete reports whose event the bus has not accepted yet. */
   owed: string[];
   segments: Segment[];
 }
 
 export const CHECKPOINT = `${REPORTS_FOLDER}checkpoint.json`;
-/** The last complete report. */
+/** A copy of the last complete report. */
 export const LATEST = `${REPORTS_FOLDER}latest.json`;
 export const reportKey = (reportId: string) => `${REPORTS_FOLDER}${reportId}/summary.json`;
 
 /**
- * A part belongs to one segment and one run, and has a number in that run. The name contains the fence of the run, so a run
- * that wakes after its lease was lost writes nothing that a later run counts. A part counts only once a checkpoint says so.
+ * The key of an object with rows, a part of a segment. It contains the fence of the run: if a run was frozen and has lost its lease, its parts do not
+ * replace those of a later run. A part counts only if a checkpoint counts it.
  */
 export const partKey = (reportId: string, { source, segment }: Segment, [fence, part]: [fence: number, part: number]) =>
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;
 
-/** Names in keys of a deployment without namespaces look like namespaces too, and may be many. */
+/** How many namespaces are counted. In a deployment without namespaces, the beginnings of keys look like namespaces, and may be many. */
 const MAX_COUNTED_NAMESPACES = 1000;
 
-/** Adds up two counts. Namespaces that come after the first thousand are left out. */
+/** Adds up two counts. The result has the first thousand namespaces. */
 export function addHeld(to: Segment['held'], more: Segment['held'] = {}): Record<string, number> {
   const held = new Map(Object.entries(to));
   for (const [namespace, leases] of Object.entries(more)) {
@@ -69,10 +69,10 @@ export function addHeld(to: Segment['held'], more: Segment['held'] = {}): Record
   return Object.fromEntries(held);
 }
 
-/** How many namespaces a summary names. */
+/** How many namespaces a summary lists. */
 export const MAX_NAMED_NAMESPACES = 100;
 
-/** The namespaces that hold the most leases, the largest first. @param namespace the only one to name */
+/** The namespaces that hold the most leases, the largest first. @param namespace the only namespace to list */
 export function heldByNamespace({ segments }: Checkpoint, namespace?: string): HeldLeases[] {
   const sums = segments.reduce<Record<string, number>>((sum, { held }) => addHeld(sum, held), {});
   return Object.entries(sums)
@@ -87,7 +87,7 @@ export function newSegment(source: Segment['source'], segment: number, of: numbe
   return { source, segment, of, done: false, ...counts, runs: [] };
 }
 
-/** @returns undefined if the text is not a report of this format: the run then begins a new report */
+/** @returns undefined if the text is not a report of this format. The run then begins a new report */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
     const value = JSON.parse(text) as Partial<Checkpoint>;

@@ -8,27 +8,28 @@ import type { SpareReason } from './sources/source.ts';
 import { leastAgeSeconds, reasonToSpare } from './spared.ts';
 import { openReport } from './walk.ts';
 
-/** The outcome for a reported record. `why` is set if it was spared. */
+/** A reported record that was deleted or spared. */
 interface CleanedRecord extends Pick<ExpiredRow<Kind>, 'kind' | 'key' | 'holder' | 'expiredAt'> {
+  /** Why the record was spared. Absent if it was deleted. */
   why?: SpareReason;
 }
 
 interface Count<By extends string> {
   count: number;
   by: Partial<Record<By, number>>;
-  /** The first hundred. */
+  /** The first hundred records. */
   records: CleanedRecord[];
 }
 
 export interface Cleaned {
   reportId: string;
-  /** If true, nothing was written, and `deleted` counts what a clean-up would try to delete. */
+  /** If true, nothing was deleted, and `deleted` counts what a clean-up would try to delete. */
   dryRun: boolean;
   /** The age that the caller asked for, or the retention of fences if that is longer. */
   olderThanSeconds: number;
   deleted: Count<Kind>;
   spared: Count<SpareReason>;
-  /** Why the call ended before the end of the report. The caller can go on with `nextCursor`. */
+  /** Why the call stopped before the end of the report. The caller can continue with `nextCursor`. */
   stoppedBy: 'time' | 'Throttled' | 'Unavailable' | 'OutcomeUnknown' | null;
   nextCursor: string | null;
 }
@@ -36,14 +37,13 @@ export interface Cleaned {
 const MAX_LISTED_RECORDS = 100;
 const DELETIONS_AT_ONCE = 16;
 
-/** Time that is reserved for the deletions under way, in milliseconds. */
+/** The time that is reserved for one batch of deletions, in milliseconds. */
 const DELETE_TIME_MS = 3000;
 
 /**
- * Deletes reported records one by one, each on the condition that it is unchanged since the report
- * (docs/protocols/expired.md#clean). A repeat is harmless: a record that is gone counts as `gone`.
- * @throws HoldfastError NotFound, InvalidRequest (cursor), and if nothing was done before: Throttled, Unavailable,
- *   OutcomeUnknown (a repeat finds out)
+ * Deletes reported records, each if it is unchanged since the report (docs/protocols/expired.md#clean). A repeat is harmless, because a record that was
+ * deleted before counts as `gone`.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), and before the first record is done: Throttled, Unavailable, OutcomeUnknown
  */
 export function cleaner(dependencies: CleanDependencies) {
   const { clock, margins, sources } = dependencies;
@@ -71,20 +71,20 @@ export function cleaner(dependencies: CleanDependencies) {
     };
 
     let batch: ExpiredRow<Kind>[] = [];
-    let done = report.start;
+    let nextCursor = report.start;
     try {
       for await (const { row, next } of report.rows(call)) {
         const isAskedFor = row && isRowWithin(call.namespace, row) && (criteria.kinds?.includes(row.kind) ?? true);
         if (isAskedFor) batch.push(row);
         if (row && batch.length < DELETIONS_AT_ONCE) continue;
-        if (call.timeLeftMs() < DELETE_TIME_MS) return answer('time', done);
+        if (call.timeLeftMs() < DELETE_TIME_MS) return answer('time', nextCursor);
         await allOf(batch.map(cleanOne));
         batch = [];
-        done = next;
+        nextCursor = next;
       }
     } catch (error) {
       if (!isPassing(error) || deleted.count + spared.count === 0) throw error;
-      return answer(error.code, done);
+      return answer(error.code, nextCursor);
     }
     return answer(null, null);
   };
@@ -103,7 +103,7 @@ function addRecord<By extends string>(to: Count<By>, by: By, record: CleanedReco
   if (to.records.length < MAX_LISTED_RECORDS) to.records.push(record);
 }
 
-/** Waits for all of them, and then throws the first failure, so that the counts are complete. */
+/** Waits for all deletions, so that the counts are complete. @throws the first failure */
 async function allOf(acts: Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(acts)) if (outcome.status === 'rejected') throw outcome.reason;
 }

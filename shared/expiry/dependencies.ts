@@ -5,31 +5,31 @@ import type { Sources } from './kinds.ts';
 import type { Margins, Places, SourceReader, Stores } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
-/** The dependencies of reading a report. */
+/** What reading a report needs. */
 export interface ReportStoreDependencies {
   s3: S3Client;
   places: Places;
 }
 
-/** The dependencies of the clean-up. */
+/** What the clean-up needs. */
 export interface CleanDependencies extends ReportStoreDependencies, Stores {
   clock: Clock;
   margins: Margins;
   sources: Sources;
 }
 
-/** The dependencies of a report. */
+/** What a report needs. */
 export interface ReportDependencies extends CleanDependencies, SourceReader {
   ids: Ids;
-  /** How many segments of each table are scanned at once. A report that has begun keeps its number. */
+  /** How many segments of each table are scanned at once. A report keeps the number with which it began. */
   segments: number;
-  /** The limit over all segments. 0 means no limit. */
+  /** The most read units of all segments together. 0 means no limit. */
   readUnitsPerSecond: number;
   /** How many rows one object of the report holds. */
   partRows: number;
-  /** A report that is not complete after this time is abandoned. */
+  /** A report that is not complete after this time is abandoned, and the next run begins a new one. */
   giveUpAfterMs: number;
-  /** Sends the summary of a complete report to the event bus. A later run calls it again if it fails. @throws Error */
+  /** Sends the summary of a complete report to the event bus. If this fails, the next run tries again. @throws Error */
   announce(summary: Summary, signal: AbortSignal): Promise<void>;
   /** Writes the metrics of a complete report. */
   measure(summary: Summary): void;

@@ -8,12 +8,12 @@ import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } f
 import { measurer } from './metrics.ts';
 import type { Places } from './sources/source.ts';
 
-/** With this many rows of the longest keys, all segments together hold a few megabytes. */
+/** How many rows a page has. Even with the longest keys, all segments together then hold a few megabytes. */
 const PAGE_ROWS = 1000;
 
 const HOUR_MS = 3_600_000;
 
-/** DynamoDB accepts a million segments. The report keeps at most this many in memory at once. */
+/** The most segments of a table. Each segment takes memory; DynamoDB would accept a million. */
 const MAX_SEGMENTS = 64;
 
 /** The dependencies of the deployed report. @throws Error that names a missing or wrong variable */
@@ -49,7 +49,7 @@ export function cleaningFromEnvironment(
   };
 }
 
-/** The dependencies of a reader of reports. @throws Error that names a missing or wrong variable */
+/** The dependencies of the deployed call that reads reports. @throws Error that names a missing or wrong variable */
 export function readingFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportStoreDependencies {
   return { s3: s3Client(), places: places(env) };
 }

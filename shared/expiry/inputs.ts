@@ -4,7 +4,7 @@ import { cursorText, flag, limit, listOf, oneOf, whole } from '../fields.ts';
 import type { NameFields } from '../namespace.ts';
 import { KINDS } from './kinds.ts';
 
-// Functions and not constants, so that each Lambda function builds its own schema alone.
+// The schemas are functions, so that each Lambda function builds only its own.
 
 const reportId = () => z.string('must be a string').check(z.regex(/^[\w-]{1,64}$/, 'must be the id of a report'));
 
@@ -19,7 +19,7 @@ export const readInput = () =>
   });
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
-/** A hundred years. An age in milliseconds is longer, and is refused. */
+/** A hundred years. An age that was given in milliseconds by mistake is usually longer, and is refused. */
 const MAX_SECONDS = 3_155_760_000;
 
 export const cleanInput = () =>
@@ -36,7 +36,7 @@ export const cleanInput = () =>
 export type CleanInput = z.infer<ReturnType<typeof cleanInput>>;
 
 /**
- * What the event of a report asks of the clean-up, in a deployment that cleans automatically: only rows that DynamoDB would
+ * The payload of the clean-up that the event of a report starts, in a deployment that cleans automatically. It deletes only records that DynamoDB would
  * delete too, from the age AUTO_CLEAN_OLDER_THAN_SECONDS on.
  */
 export function eventInput({ detail }: { detail: unknown }): unknown {
@@ -45,7 +45,7 @@ export function eventInput({ detail }: { detail: unknown }): unknown {
   return { reportId, olderThanSeconds, dryRun: false };
 }
 
-/** Rows are confined by the domain, which knows what each one is about. */
+/** The names in answers. The domain itself limits the rows to the namespace, because it depends on the kind of a row which field has the name. */
 const answered = [
   ...(['rows.*.key.key', 'rows.*.key.pk'] as const),
   ...(['deleted.records.*.key.key', 'deleted.records.*.key.pk'] as const),

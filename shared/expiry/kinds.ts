@@ -1,6 +1,6 @@
 import type { ExpirySource } from './sources/source.ts';
 
-/** Every kind of expired record. The sources find them. */
+/** The kinds of expired records. */
 export const KINDS = [
   ...(['abandonedLease', 'releasedLease', 'abandonedPermit'] as const),
   ...(['holderEnded', 'holderUnknown'] as const),
@@ -9,10 +9,9 @@ export const KINDS = [
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** The sources of a report by name, in the order of reading. A stored report has these names. */
+/** The sources of a report by name, in the order of reading. Stored reports contain these names, so they must not change. */
 export type Sources = Readonly<Record<string, ExpirySource<Kind>>>;
 
-/** The source that has records of a kind. */
 export function sourceOf(sources: Sources, kind: Kind): ExpirySource<Kind> {
   const source = Object.values(sources).find(({ kinds }) => kinds.includes(kind));
   if (!source) throw new TypeError(`no source has records of the kind ${kind}`);

@@ -3,10 +3,10 @@ import { count, logMetrics, seconds } from '../surroundings/log.ts';
 import type { Summary } from './summary.ts';
 
 /**
- * Writes what a complete report found: by service and kind `ExpiredRecords` (count) and `OldestAgeSeconds`; by service
- * `NeverDeletableRecords`, `NamespacesOverQuota` and `ReportCompleted`. What the report did not find is not written, because CloudWatch
- * charges for each metric that has a value, also 0. If `ReportCompleted` is missing, no report completes.
- * @param leasesPerNamespace more than so many held leases and permits are over the quota of a namespace
+ * Writes the metrics of a complete report: `ExpiredRecords` and `OldestAgeSeconds` by service and kind, and `NeverDeletableRecords`,
+ * `NamespacesOverQuota` and `ReportCompleted` by service. A count of 0 is not written, because CloudWatch charges for each metric that has a value.
+ * `ReportCompleted` is always written: if it is missing, reports do not complete.
+ * @param leasesPerNamespace the quota of held leases and permits in a namespace
  */
 export function measurer(clock: Clock, leasesPerNamespace: number) {
   return ({ expired, neverDeletable, heldByNamespace }: Summary): void => {

@@ -6,16 +6,15 @@ import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import { addTally, noTallies, type Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
-/** A summary that counts only the rows that are added: what a caller of a namespace may learn of the report. */
+/** The summary that a caller of a namespace receives. It counts only the rows that are added, which must be rows of the namespace. */
 export class NamespaceSummary {
-  readonly #of: Summary;
+  readonly #whole: Summary;
   readonly #expired = noTallies();
   #rows = 0;
   #neverDeletable = 0;
 
-  /** @param namespace of the call */
-  constructor(of: Summary, checkpoint: Checkpoint, namespace: string) {
-    this.#of = { ...of, heldByNamespace: heldByNamespace(checkpoint, namespace) };
+  constructor(whole: Summary, checkpoint: Checkpoint, namespace: string) {
+    this.#whole = { ...whole, heldByNamespace: heldByNamespace(checkpoint, namespace) };
   }
 
   add({ kind, ageSeconds, neverDeletable }: ExpiredRow<Kind>): void {
@@ -26,16 +25,16 @@ export class NamespaceSummary {
 
   get summary(): Summary {
     const own = { scanned: this.#rows, expired: this.#expired, neverDeletable: this.#neverDeletable };
-    return { ...this.#of, readUnits: 0, ...own };
+    return { ...this.#whole, readUnits: 0, ...own };
   }
 }
 
-/** Time that is reserved for the part that is being read and for the answer, in milliseconds. */
+/** The time that is reserved for reading the next part and for the answer, in milliseconds. */
 const ANSWER_TIME_MS = 1500;
 
 /**
- * What a report found in the namespace of the call, by a look at each of its rows. Without a namespace, all that it found. If the time is up before
- * every row was looked at, the summary counts the rows until then, and is not `complete`.
+ * The summary of a report for a caller. For a caller of a namespace, it reads all rows of the report and counts those of the namespace. If the time does
+ * not suffice, it counts the rows that were read, and is not `complete`.
  * @throws HoldfastError NotFound, Throttled, Unavailable
  */
 export async function summaryFor(

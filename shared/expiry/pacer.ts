@@ -1,13 +1,13 @@
 import type { Clock } from '../surroundings/clock.ts';
 
-/** Keeps all segments together under a rate: each waits until the rate allows what was read before. */
+/** Keeps all segments together under a rate. */
 export interface Pacer {
-  /** Milliseconds to wait before the next page. */
+  /** How many milliseconds to wait until the rate allows what was spent before. */
   dueInMs(): number;
   spend(units: number): void;
 }
 
-/** @param unitsPerSecond 0 for no limit */
+/** @param unitsPerSecond the rate. 0 means no limit */
 export function pacer(clock: Clock, unitsPerSecond: number): Pacer {
   let paidAt = clock.now();
   return {

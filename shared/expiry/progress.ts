@@ -20,33 +20,33 @@ import type { Places } from './sources/source.ts';
 import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
 
-/** What a segment has read and not yet stored. */
+/** What was read of a segment and not stored yet. */
 export interface Pending {
   rows: ExpiredRow<Kind>[];
   scanned: number;
   readUnits: number;
-  /** As in a segment. */
   held: Readonly<Record<string, number>>;
   pages: number;
   after: Segment['after'];
   done: boolean;
 }
 
-/** The state that a run begins with, and the ETag of what it replaces (undefined if nothing is stored). */
+/** The state with which a run begins. */
 interface FoundState {
   checkpoint: Checkpoint;
+  /** The ETag of the stored checkpoint. Undefined if nothing is stored. */
   etag: string | undefined;
 }
 
-/** How many reports are remembered whose event the bus has not taken: those of a day, with one each quarter of an hour. */
+/** How many reports without an accepted event are remembered: those of a day, if there is a report each quarter of an hour. */
 const MAX_UNANNOUNCED = 96;
 
-/** A run with the lease tries this often, because a last write of the run before may come between. */
+/** How often a run tries to store its first checkpoint. A late write of the run before may come between. */
 const MAX_STORE_TRIES = 3;
 
 /**
- * The stored state of the report under way, as one run writes it (docs/protocols/expired.md#checkpoint). Each write replaces
- * exactly what this run wrote before. So a run that lost its lease while it was frozen stops here and overwrites nothing.
+ * The progress of a report, as one run stores it (docs/protocols/expired.md#checkpoint). Each write replaces exactly what this run wrote before. So a run
+ * that has lost its lease, for example while it was frozen, does not overwrite the checkpoint of a later run.
  */
 export class Progress {
   readonly #dependencies: ReportDependencies;
@@ -54,7 +54,7 @@ export class Progress {
   readonly #fence: number;
   #checkpoint: Checkpoint;
   #etag: string | undefined;
-  /** The write under way. Writes of all segments follow one another. */
+  /** The write under way. The next write waits for it, because it replaces what that write stores. */
   #writing: Promise<unknown> = Promise.resolve();
 
   private constructor(dependencies: ReportDependencies, fence: number, { checkpoint, etag }: FoundState) {
@@ -66,8 +66,8 @@ export class Progress {
   }
 
   /**
-   * Continues the report under way, or begins one.
-   * @throws HoldfastError LeaseLost (a later run was here), Throttled, Unavailable, OutcomeUnknown
+   * Continues the report under way, or begins a new one.
+   * @throws HoldfastError LeaseLost (a later run has begun), Throttled, Unavailable, OutcomeUnknown
    */
   static async open(dependencies: ReportDependencies, fence: number, call: Call): Promise<Progress> {
     const { s3, places, clock, giveUpAfterMs } = dependencies;
@@ -94,13 +94,14 @@ export class Progress {
     return summaryOf(this.#checkpoint, this.#dependencies.places.bucket);
   }
 
-  /** Whether the events of all complete reports are on the bus. */
+  /** Whether the bus has accepted the events of all complete reports. */
   get announced(): boolean {
     return this.#checkpoint.owed.length === 0;
   }
 
   /**
-   * Stores rows of the segment with that number, and then the checkpoint by which they count.
+   * Stores what was read of a segment: first its rows, and then the checkpoint that counts them.
+   * @param at the index of the segment
    * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
    */
   async flush(at: number, pending: Pending, call: Call): Promise<void> {
@@ -118,7 +119,7 @@ export class Progress {
     await this.#save(call, ({ segments }) => ({ segments: segments.with(at, further) }));
   }
 
-  /** Completes the report when everything is scanned. @throws HoldfastError as `flush` */
+  /** Completes the report after all segments were scanned. @throws HoldfastError as `flush` */
   async complete(call: Call): Promise<void> {
     await this.#save(call, ({ owed: unannounced, reportId }) => ({
       finishedAt: this.#dependencies.clock.now(),
@@ -128,8 +129,8 @@ export class Progress {
   }
 
   /**
-   * Sends the events of unannounced reports to the bus, oldest first. If the bus fails, the next run tries again. So an event
-   * can arrive twice, and none is lost.
+   * Sends the events of unannounced reports to the bus, the oldest first. If the bus refuses an event, the next run tries again. So an event can arrive
+   * twice, but is not lost.
    * @throws HoldfastError as `flush`
    */
   async announce(call: Call): Promise<void> {
@@ -140,13 +141,13 @@ export class Progress {
       const report = stored && parseCheckpoint(stored.text);
       const summary = report && summaryOf(report, this.#dependencies.places.bucket);
       if (summary && !(await this.#isAnnounced(summary, call))) break;
-      sent.push(reportId); // also if the lifecycle has deleted the report, so that there is nothing to announce
+      sent.push(reportId); // even if the lifecycle has deleted the report: then there is nothing to announce
     }
     if (sent.length === 0) return;
     await this.#save(call, (standing) => ({ owed: standing.owed.filter((reportId) => !sent.includes(reportId)) }));
   }
 
-  /** The answer (`announced`) and the log show a failure. */
+  /** Sends the event of a report. A failure does not stop the run: the answer (`announced`) and the log show it. */
   #isAnnounced(summary: Summary, { signal }: Call): Promise<boolean> {
     return this.#dependencies.announce(summary, signal).then(
       () => true,
@@ -158,11 +159,11 @@ export class Progress {
     const saved = this.#writing.then(async () => {
       if (!(await this.#write(change(this.#checkpoint), call))) throw takenOver();
     });
-    this.#writing = saved.catch(() => undefined); // the caller of save learns of it
+    this.#writing = saved.catch(() => undefined); // the caller of #save handles the error
     return saved;
   }
 
-  /** A failed write changes nothing here. */
+  /** Stores a changed checkpoint. @returns false if another run has replaced the checkpoint; then this object stays as it was */
   async #write(change: Partial<Checkpoint>, call: Call): Promise<boolean> {
     const { sequence } = this.#checkpoint;
     const next = { ...this.#checkpoint, ...change, fence: this.#fence, sequence: sequence + 1 };
@@ -175,6 +176,7 @@ export class Progress {
   }
 }
 
+/** The segment after its pending rows were stored. */
 function advanced(segment: Segment, pending: Pending, run: Segment['runs'][number]): Segment {
   const [fence, parts] = run;
   const expired = structuredClone(segment.expired);
@@ -193,11 +195,14 @@ function advanced(segment: Segment, pending: Pending, run: Segment['runs'][numbe
   };
 }
 
-/** A position in a table means nothing in another table: after a new deployment, or in another deployment with the same bucket. */
+/**
+ * Whether a checkpoint is about the same tables and bucket. It may be about others after a new deployment, or if two deployments share the bucket, and
+ * then its positions mean nothing.
+ */
 const isAbout = (places: Places, { places: then }: Checkpoint) =>
   Object.entries(places).every(([name, place]) => then?.[name as keyof Places] === place);
 
-/** A complete report is announced after it is published. */
+/** Whether a report is surely stored under its own key: a report is stored there before it is announced. */
 const isPublished = ({ finishedAt, owed: unannounced, reportId }: Checkpoint) =>
   finishedAt !== null && !unannounced.includes(reportId);
 
@@ -223,7 +228,7 @@ function newReport(
   };
 }
 
-/** Stores a complete or abandoned report where readers find it. The last complete one also has a name of its own. */
+/** Stores a complete or abandoned report under its own key, where readers find it. A complete report is also stored as LATEST. */
 async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: Call): Promise<void> {
   const text = JSON.stringify(checkpoint);
   const { reportId, finishedAt } = checkpoint;
@@ -232,13 +237,13 @@ async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: C
   for (;;) {
     const latest = await store.get(LATEST, call);
     const standing = latest && parseCheckpoint(latest.text)?.reportId;
-    // Their ids begin with the time at which they began.
+    // The id of a report begins with its start, so a higher id belongs to a later report.
     if (standing !== undefined && standing >= reportId) return;
     if ((await store.replace(LATEST, { text, before: latest?.etag }, call)).won) return;
   }
 }
 
-/** Another run had the lease before this run's last write. It has done the rest, or will. */
+/** The error if another run has received the lease and replaced the checkpoint. That run continues the report. */
 const takenOver = () =>
   new HoldfastError('LeaseLost', 'a later run continues the report', {
     key: REPORT_LEASE.key,
@@ -246,5 +251,5 @@ const takenOver = () =>
     holder: null,
   });
 
-/** The lease by which a run keeps other runs out. */
+/** The lease that a run holds, so that one run at a time works. */
 export const REPORT_LEASE = { key: 'holdfast:report', holder: 'report', ttlSeconds: 60 };

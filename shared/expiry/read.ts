@@ -5,30 +5,30 @@ import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
-import { NamespaceSummary } from './own.ts';
+import { NamespaceSummary } from './namespace-summary.ts';
 import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import type { Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
 export interface ReportPage extends Summary {
   rows: ExpiredRow<Kind>[];
-  /** Null on the last page. An empty page can have a cursor too, if only some kinds were asked for. */
+  /** Null on the last page. An empty page can have a cursor, if the caller asked for a single kind. */
   nextCursor: string | null;
 }
 
-/** Bounds the cost of one page, however few of its rows match. */
+/** How many parts of a report are read for one page, even if few of their rows match. */
 const MAX_PARTS = 20;
 
 /**
- * The last complete report, or the one asked for, with its rows page by page. In a namespace the summary counts the rows of the
- * page, and the others are not shown.
+ * Reads a page of a report: the last complete report, or the one that the caller names. A caller of a namespace sees only rows of the namespace, and the
+ * summary counts those of the page.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export function reader(dependencies: ReportStoreDependencies) {
   return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadInput, call: Call): Promise<ReportPage> => {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
-    const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the rest of a row is bounded
+    const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the other fields of a row are small
     const upTo = (nextCursor: string | null): ReportPage => ({ ...callersSummary(), rows: page.rows, nextCursor });
     const callersSummary = () => {
       if (call.namespace === undefined) return summary;
@@ -44,7 +44,7 @@ export function reader(dependencies: ReportStoreDependencies) {
     for await (const { row, next } of report.rows(call)) {
       const here = at;
       at = next;
-      // One row more than the page, to know whether another page follows.
+      // The page is full, and here is a further row. So there is a next page.
       if (goesOn !== undefined && row) return upTo(goesOn);
       if (!row && ++parts < MAX_PARTS) continue;
       if (row && !isAskedFor(row)) continue;

@@ -4,45 +4,44 @@ import { shuffled } from '../surroundings/ids.ts';
 import { addHeld, type Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
-import { summaryFor } from './own.ts';
+import { summaryFor } from './namespace-summary.ts';
 import { type Pacer, pacer } from './pacer.ts';
 import { type Pending, Progress } from './progress.ts';
 import type { ExpiredRow } from './sources/rows.ts';
 import type { ExecutionQuestion } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
-/** Keeps other runs out. */
+/** The lease of a run. Other runs cannot begin while the run holds it. */
 export interface RunLease {
-  /** Higher in each run. */
   fence: number;
-  /** Called between pages. @throws HoldfastError LeaseLost if another run has begun */
+  /** Extends the lease if needed. Called between pages. @throws HoldfastError LeaseLost if another run has begun */
   keep(): Promise<void>;
 }
 
 export interface Report extends Summary {
-  /** Why the report is not complete. The next run continues it, unless it has `finishedAt`. Null if it is complete. */
+  /** Why the report is not complete. The next run continues the report, unless `finishedAt` is set. Null if the report is complete. */
   stoppedBy: 'time' | 'Throttled' | null;
-  /** Whether the event bus has taken the event of every complete report. */
+  /** Whether the event bus has accepted the event of every complete report. */
   announced: boolean;
 }
 
-/** Time that is reserved for storing what was read, in milliseconds. */
+/** The time that is reserved for storing what was read, in milliseconds. */
 const STORE_TIME_MS = 3000;
 
 /**
- * Questions to AWS about executions. The quotas refill by 10 to 15 a second for the whole account, and passes at the end of executions need them
- * more.
+ * How many questions about executions a run asks AWS each second. The quota of the whole account grows by 10 to 15 a second, and the calls at the end of
+ * executions need it more.
  */
 const ASKED_PER_SECOND = 5;
 
-/** A crash costs at most this many pages of reading, even if no page had a row to store. */
+/** A run that crashes loses at most this many pages, even if the pages did not have rows to store. */
 const PAGES_BETWEEN_CHECKPOINTS = 20;
 
 /**
- * Scans all sources for expired records and stores a row for each, without changing any record
- * (docs/protocols/expired.md#run). It stops before the time is up, or if the store throttles. The next run continues from the
- * last checkpoint. A row counts only together with the checkpoint after it, so it is reported once, wherever a run ends.
- * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown; what was read before is stored
+ * Scans all sources for expired records, and stores a row for each of them without changing the record (docs/protocols/expired.md#run). A run stops
+ * before its time is over, or if AWS throttles it, and the next run continues from the last checkpoint. A row counts only if a later checkpoint counts
+ * its part, so each record is reported a single time, wherever a run ends.
+ * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown. What was read before is stored
  */
 export function reporter(dependencies: ReportDependencies) {
   return async (lease: RunLease, call: Call): Promise<Report> => {
@@ -55,25 +54,24 @@ export function reporter(dependencies: ReportDependencies) {
       await progress.announce(call);
     }
     const summary = await summaryFor(dependencies, progress.summary, call);
-    const isCut = stoppedBy === null && !summary.complete; // while the rows of the namespace were counted
-    return { ...summary, stoppedBy: isCut ? 'time' : stoppedBy, announced: progress.announced };
+    const countEndedEarly = stoppedBy === null && !summary.complete; // the count of the namespace's rows
+    return { ...summary, stoppedBy: countEndedEarly ? 'time' : stoppedBy, announced: progress.announced };
   };
 }
 
 type Stop = { by: 'time' } | { by: 'error'; error: unknown };
 
-/** The scan of one run, segment by segment. As many segments are read at once as a table has. */
+/** The state that the workers of a run share. */
 interface ReportRun {
   dependencies: ReportDependencies;
   progress: Progress;
   lease: RunLease;
-  /** Of the read units of DynamoDB, and of the questions about executions. */
   readPace: Pacer;
   questionPace: Pacer;
-  /** Set once AWS throttles the questions. The run asks no more. */
+  /** Set after AWS has throttled a question. The run does not ask further ones. */
   asksNoMore?: boolean;
   call: Call;
-  /** Set by the first segment that must stop. The others stop at their next page. */
+  /** Set by the first worker that must stop. The others stop before their next page. */
   stop: Stop | undefined;
 }
 
@@ -94,7 +92,7 @@ async function scanSources(begun: Omit<ReportRun, 'readPace' | 'questionPace' | 
   throw stop.error;
 }
 
-/** Never throws. A failure stops the run, and the other segments store what they have read. */
+/** Scans one segment. Does not throw: a failure sets `stop`, so that the workers of other segments store what they have read. */
 async function scanSegment(run: ReportRun, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
   let pending = nothing(after);
   const flush = async () => {
@@ -132,8 +130,8 @@ async function scanSegment(run: ReportRun, at: number, { source: name, segment, 
 }
 
 /**
- * The rows that depend on questions about executions. The order of the questions is different at each report. So a question that this report does not
- * reach has its turn in a later one.
+ * Asks AWS the questions about executions on which rows depend. Their order is random, so that a question for which this report has no time left is
+ * asked in a later report.
  */
 async function answersTo(run: ReportRun, questions: readonly ExecutionQuestion<Kind>[]): Promise<ExpiredRow<Kind>[]> {
   const rows: ExpiredRow<Kind>[] = [];
@@ -162,7 +160,7 @@ const nothing = (after: Segment['after']): Pending => ({
 
 const isLeaseLost = (error: unknown) => error instanceof HoldfastError && error.code === 'LeaseLost';
 
-/** Waits as the rate demands, and keeps the lease. @returns false if the run must end */
+/** Waits until the rate allows to continue, and extends the lease. @returns false if the run must stop */
 async function mayGoOn(run: ReportRun, pace: Pacer): Promise<boolean> {
   const { lease, call, dependencies } = run;
   const timeLeftMs = () => call.timeLeftMs() - STORE_TIME_MS;
@@ -174,5 +172,5 @@ async function mayGoOn(run: ReportRun, pace: Pacer): Promise<boolean> {
   return true;
 }
 
-/** Short, so that the run keeps its lease while it waits for a low rate. */
+/** The longest sleep between two extensions of the lease. */
 const MAX_PACE_PAUSE_MS = 5000;

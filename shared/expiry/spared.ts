@@ -3,7 +3,7 @@ import type { Kind } from './kinds.ts';
 import type { ExpiredRow } from './sources/rows.ts';
 import type { ExpirySource, Margins, SpareReason } from './sources/source.ts';
 
-/** Judges ages again, because a report may be old. @returns why the record is spared, or undefined */
+/** Decides whether the clean-up spares a record. The age is judged again, because the report may be old. @returns why it is spared, or undefined */
 export function reasonToSpare(
   row: ExpiredRow<Kind>,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,
@@ -13,7 +13,7 @@ export function reasonToSpare(
   const untouchable = source.untouchable?.(row);
   if (untouchable) return untouchable;
   if (expiredAt === null) return 'ageUnknown';
-  // A record whose TTL is too old has expired like any other. DynamoDB is only too careful to delete it.
+  // A record whose TTL is more than five years old has surely expired, although DynamoDB does not delete it.
   if (ttlFault !== null && ttlFault !== 'olderThanFiveYears' && !neverDeletable) return 'neverDeletable';
   if (identity === null) return 'unrecognisable';
   const ageMs = now - Date.parse(expiredAt);
@@ -21,6 +21,6 @@ export function reasonToSpare(
   return source.reasonToSpare?.(row, margins, now);
 }
 
-/** The age that the caller asked for, but never less than the retention of fences. */
+/** The least age of a deletion: what the caller asked for, or the retention of fences if that is longer. */
 export const leastAgeSeconds = (asked: number, { fenceRetentionSeconds }: Margins) =>
   Math.max(asked, fenceRetentionSeconds);

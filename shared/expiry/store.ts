@@ -8,28 +8,28 @@ interface Stored {
 }
 
 interface Replacement {
-  /** Must differ from everything that was ever stored there. */
+  /** The new text. It must differ from all texts that were stored under the key before. */
   text: string;
-  /** The ETag that was read. Undefined if nothing was there. */
+  /** The ETag of the object that is replaced. Undefined if there is none. */
   before: string | undefined;
 }
 
 type Replaced = { won: true; etag: string } | { won: false };
 
-/** The reports' folder of the bucket. */
+/** The objects of reports in the bucket. */
 export interface ReportStore {
-  /** Undefined if nothing is there. @throws HoldfastError Throttled, Unavailable */
+  /** @returns undefined if there is no object @throws HoldfastError Throttled, Unavailable */
   get(key: string, call: Call): Promise<Stored | undefined>;
   /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
   put(key: string, text: string, call: Call): Promise<void>;
   /**
-   * Replaces exactly what was read, or creates the object. The write is lost if something else is there by now.
+   * Replaces exactly the object that was read, or creates it. The write is lost if another writer has replaced the object since.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   replace(key: string, replacement: Replacement, call: Call): Promise<Replaced>;
 }
 
-/** S3 answers so if two conditional writes meet, and then neither has won or lost. */
+/** How often a write is tried if it meets another conditional write. S3 then decides neither of them. */
 const MAX_STORE_CONFLICTS = 5;
 
 export function reportStore(s3: S3Client, bucket: string): ReportStore {
@@ -43,7 +43,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     throw toHoldfastError(outcome.error, reading(resource), outcome.unanswered);
   }
 
-  /** The SDK's tries end with the headers of the answer. The body can still break off. */
+  /** The text of an answer. The connection can break while the body is read, and the SDK does not try again then. */
   const bodyOf = async ({ Body: stream }: GetObjectCommandOutput): Promise<string> => {
     try {
       return (await stream?.transformToString()) ?? '';
@@ -74,7 +74,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         const status = outcome.error.$metadata?.httpStatusCode;
         const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
         if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
-        // An earlier try may have landed without an answer, and this try may have met it.
+        // An earlier, unanswered try may have landed. Then this try failed because of it, and the stored text is that of this write.
         const standing = await get(key, call);
         if (standing?.text === text) return { won: true, etag: standing.etag };
         if (standing?.etag !== before) return { won: false };

@@ -8,27 +8,27 @@ export type Tallies = Record<Kind, Tally>;
 
 export interface HeldLeases {
   namespace: string;
-  /** Permits count as leases, each as one whatever its weight. */
+  /** How many leases and permits the namespace holds. A permit counts as one, whatever its weight. */
   leases: number;
 }
 
-/** What a report found, and how far it got. */
+/** What a report found, and whether it is complete. */
 export interface Summary {
   reportId: string;
-  /** ISO 8601. The start of the report, which may take several runs. */
+  /** The start of the first run, in ISO 8601. */
   startedAt: string;
-  /** Null until the report is complete. */
+  /** The completion, in ISO 8601. Null until then. */
   finishedAt: string | null;
-  /** Whether everything was scanned, and in a namespace everything counted. */
+  /** Whether everything was scanned. For a caller of a namespace: and whether all rows of the namespace were counted. */
   complete: boolean;
   /** How many items and objects were read. */
   scanned: number;
   /** The read units that DynamoDB charged. */
   readUnits: number;
-  /** How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+  /** The hundred namespaces that hold the most leases. A caller of a namespace sees only its own. */
   heldByNamespace: HeldLeases[];
   expired: Tallies;
-  /** How many of the expired rows DynamoDB's TTL can never delete. */
+  /** How many of the expired records DynamoDB's TTL can never delete. */
   neverDeletable: number;
   /** Where the rows are, as newline-delimited JSON. */
   location: string;

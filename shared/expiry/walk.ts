@@ -7,7 +7,7 @@ import type { Kind } from './kinds.ts';
 import type { ExpiredRow } from './sources/rows.ts';
 import { type ReportStore, reportStore } from './store.ts';
 
-/** A place in a report: the numbers of segment, run, part and line. */
+/** A position in a report: the numbers of segment, run, part and line. */
 interface ReportPosition {
   reportId: string;
   at: [segment: number, run: number, part: number, line: number];
@@ -15,7 +15,7 @@ interface ReportPosition {
 
 const REPORT_POSITION = /^([\w-]{1,64}):(\d{1,9}):(\d{1,9}):(\d{1,9}):(\d{1,9})$/;
 
-/** The state of a report, and its rows from one place on. */
+/** The state of a report, and its rows from a position on. */
 export interface OpenReport {
   checkpoint: Checkpoint;
   /** The cursor of the first row. */
@@ -24,15 +24,16 @@ export interface OpenReport {
   rows(call: Call): AsyncGenerator<Step>;
 }
 
-/** `row` is undefined at the end of a part. A reader that skips rows can stop there. */
+/** One step through the rows. */
 interface Step {
+  /** Undefined at the end of a part, where a reader that skips rows can stop too. */
   row: ExpiredRow<Kind> | undefined;
   /** The cursor of the next row. */
   next: string;
 }
 
 /**
- * Opens the report with that id or cursor. Without either it opens the last complete report, or else the one under way.
+ * Opens the report of the id or the cursor. Without either, it opens the last complete report, or the one under way if none is complete.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function openReport(
@@ -40,11 +41,11 @@ export async function openReport(
   { reportId, cursor }: { reportId?: string | undefined; cursor?: string | undefined },
   call: Call,
 ): Promise<OpenReport> {
-  const place = cursor === undefined ? undefined : decodePosition(cursor);
-  if (place && reportId !== undefined && place.reportId !== reportId)
+  const position = cursor === undefined ? undefined : decodePosition(cursor);
+  if (position && reportId !== undefined && position.reportId !== reportId)
     throw invalidRequest([{ path: 'cursor', message: 'belongs to another report: leave it out' }]);
   const store = reportStore(s3, places.bucket);
-  const wanted = place?.reportId ?? reportId;
+  const wanted = position?.reportId ?? reportId;
   const checkpoint = await find(store, wanted, call);
   if (!checkpoint)
     throw new HoldfastError(
@@ -56,7 +57,7 @@ export async function openReport(
         reportId: wanted ?? null,
       },
     );
-  const at = place?.at ?? [0, 0, 0, 0];
+  const at = position?.at ?? [0, 0, 0, 0];
   const start = encodePosition({ reportId: checkpoint.reportId, at });
   return { checkpoint, start, rows: (during) => walk(store, { checkpoint, from: at }, during) };
 }

@@ -8,26 +8,26 @@ import { namespaceOfName } from '../../namespace.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 import type { ExpirySource, Margins, PageStart, SourceReader, SpareReason } from './source.ts';
 
-/** How expired records of one table are found, reported and recognised. */
+/** The description of the expired records of one table. */
 export interface TableSource<Kind extends string = string>
   extends Deletable<Kind>,
     Pick<ExpirySource<Kind>, 'kinds' | 'untouchable' | 'reasonToSpare'> {
-  /** The attributes that are read besides the key. Never a secret. */
+  /** The attributes that are read besides the key. They must not be secrets. */
   attributes: readonly string[];
-  /** Lets expired records through, so that DynamoDB sends no others. */
+  /** The condition of an expired record, by which DynamoDB selects records. */
   filter(now: number, margins: Margins): Condition;
-  /** @param item a record that the filter let through */
+  /** @param item a record that met the filter */
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
 }
 
 interface Deletable<Kind extends string> extends Pick<ExpirySource<Kind>, 'place'> {
-  /** The key's attributes. */
+  /** The attributes of the key. */
   key: readonly string[];
-  /** The condition, besides the record's identity, under which a deletion is safe. */
+  /** A condition of a safe deletion, besides the identity of the record. */
   deletable?(kind: Kind): Condition;
 }
 
-/** Adds reading and deleting to the description of a table. */
+/** Makes a source from the description of a table: adds the scan and the deletion. */
 export const tableSource = <Kind extends string>(
   source: TableSource<Kind>,
 ): TableSource<Kind> & ExpirySource<Kind> => ({
@@ -51,7 +51,7 @@ function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
 interface Scan extends PageStart {
   table: string | undefined;
   filter: Condition;
-  /** The attributes that are read. All of them if undefined. */
+  /** The attributes that are read. The default is all. */
   read?: readonly string[];
 }
 
@@ -65,7 +65,7 @@ export async function scanTable(
   const { ConditionExpression, ...fields } = conditionFields(filter, aliased(ProjectionExpression ?? ''));
   const command = new ScanCommand({
     TableName: table,
-    // A single segment is a plain scan, because the local emulator is slow with segments.
+    // For a single segment, the scan does not name segments, because the local emulator is slow with them.
     ...(of > 1 && { Segment: segment, TotalSegments: of }),
     Limit: pageRows,
     FilterExpression: ConditionExpression,
@@ -83,7 +83,7 @@ export async function scanTable(
   };
 }
 
-/** The sums for each namespace of the keys. */
+/** The number of held grants in each namespace. */
 export function byNamespace(found: readonly { key: string; held: number }[]): Record<string, number> {
   const counts = new Map<string, number>();
   for (const { key, held } of found) {
@@ -93,7 +93,7 @@ export function byNamespace(found: readonly { key: string; held: number }[]): Re
   return Object.fromEntries(counts);
 }
 
-/** Deletes a record that has the attributes of its identity. */
+/** The deletion of a record that still has the attributes of its identity. */
 export function remover<Kind extends string>(source: Deletable<Kind>): ExpirySource<Kind>['remove'] {
   return async ({ dynamodb, places }, { kind, key, identity }, call) => {
     const table = source.place(places);
@@ -110,14 +110,14 @@ export function remover<Kind extends string>(source: Deletable<Kind>): ExpirySou
   };
 }
 
-/** What a lost deletion says of the record. @param standing `unanswered` as in ./aws/dynamodb.ts */
-export function whySpared(standing: { isThere: boolean; unanswered: boolean }): SpareReason | undefined {
-  if (standing.isThere) return 'changed';
-  // If an earlier try got no answer, that try deleted the record.
-  return standing.unanswered ? undefined : 'gone';
+/** Why a record was spared if the condition of its deletion failed. @param outcome `unanswered`: an earlier try got no answer */
+export function whySpared(outcome: { isThere: boolean; unanswered: boolean }): SpareReason | undefined {
+  if (outcome.isThere) return 'changed';
+  // The unanswered try has deleted the record.
+  return outcome.unanswered ? undefined : 'gone';
 }
 
-/** Each attribute of the identity has its reported value, or is still absent. */
+/** Each attribute of the identity still has its reported value, or is still absent. */
 function hasIdentity(identity: Identity): Condition {
   const [first, ...others] = Object.entries(identity).map(([name, value]) => {
     if (value === null) return aliased(`attribute_not_exists(#${name})`);

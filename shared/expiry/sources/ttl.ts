@@ -6,27 +6,27 @@ import { aliased, type Condition } from '../../aws/condition.ts';
 export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 'olderThanFiveYears';
 
 /**
- * DynamoDB deletes no item whose TTL is more than five years in the past, as a guard against mistakes. Five times 365 days is
- * the shorter reading of five years.
+ * DynamoDB does not delete an item whose TTL is more than five years in the past. AWS does not define five years in days; this is the shorter reading,
+ * without leap days.
  */
 const FIVE_YEARS_SECONDS = 5 * 365 * 86_400;
 
 /**
- * As seconds this is 2001, before DynamoDB existed. A smaller number is no time: the writer meant none, or a duration. Such a
- * record may be new.
+ * A smaller number is not a time: as seconds, this is the year 2001, before DynamoDB existed. The writer meant a duration, or no time, so the record may
+ * be new.
  */
 const LEAST_SECONDS = 1_000_000_000;
 
-/** As seconds this is the year 5138, and as milliseconds 1973. No client means the year 5138. */
+/** A number from here on is taken for milliseconds: as seconds, this would be the year 5138. */
 export const LEAST_MILLISECONDS = 100_000_000_000;
 
 export interface Ttl {
-  /** The time that the writer meant, in epoch milliseconds. Undefined if that cannot be known. */
+  /** The time that the writer meant, in epoch milliseconds. Undefined if it cannot be known. */
   atMs: number | undefined;
   fault: TtlFault | null;
 }
 
-/** Reads a TTL attribute as DynamoDB does (a number of epoch seconds), and as its writer probably meant it. */
+/** Reads a TTL attribute as its writer probably meant it. DynamoDB itself only knows numbers of epoch seconds. */
 export function readTtl(value: AttributeValue | undefined, now: number): Ttl {
   if (value === undefined) return { atMs: undefined, fault: 'missing' };
   if (value.N === undefined) return { atMs: undefined, fault: 'notANumber' };
@@ -45,14 +45,14 @@ const FAULTS: Record<TtlFault, string> = {
   olderThanFiveYears: 'its TTL is more than five years past, so DynamoDB never deletes it',
 };
 
-/** The fields of a row that describe its TTL. @param what why the record is in the report; a fault is added to it */
+/** The fields of a row that depend on the TTL. @param what why the record is in the report. The reason adds a fault of the TTL to it */
 export const reasonWithTtl = (what: string, fault: TtlFault | null) => ({
   reason: fault ? `${what}; ${FAULTS[fault]}` : what,
   neverDeletable: fault !== null,
   ttlFault: fault,
 });
 
-/** The filter of a scan: the time in the TTL attribute is over. */
+/** The time in the TTL attribute has passed, whether it is in seconds or in milliseconds. */
 export const ttlIsOver = (attribute: string, now: number): Condition =>
   aliased(
     `#${attribute} >= :leastSeconds AND #${attribute} < :seconds OR #${attribute} BETWEEN :leastMs AND :milliseconds`,
@@ -64,7 +64,7 @@ export const ttlIsOver = (attribute: string, now: number): Condition =>
     },
   );
 
-/** The filter of a scan: the TTL attribute holds no time, so it never will be over. */
+/** The TTL attribute is not a time, so it will never pass. */
 export const ttlIsUnreadable = (attribute: string): Condition =>
   aliased(`NOT attribute_type(#${attribute}, :number) OR #${attribute} < :leastSeconds`, {
     ':number': text('N'),
