@@ -11,7 +11,7 @@ export const readContract = () =>
     describesApi: true,
     run: async () => document,
     logged: [],
-    // It changes only with a deployment. Private: a shared cache must not answer callers without permission.
+    // The contract changes only with a deployment. The answer is private, because a shared cache would answer callers without permission.
     cacheControl: 'private, max-age=300',
   });
 

@@ -3,7 +3,7 @@ import calls from '../../contract/calls.json' with { type: 'json' };
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { scopesFromEnvironment } from '../../shared/lambda/scopes.ts';
 import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
-import { whoami as teller } from '../../shared/lambda/whoami.ts';
+import { whoami as answerWhoami } from '../../shared/lambda/whoami.ts';
 import { VERSION } from '../../shared/surroundings/version.ts';
 
 export const whoami = (scopes = scopesFromEnvironment()) =>
@@ -12,7 +12,7 @@ export const whoami = (scopes = scopesFromEnvironment()) =>
     input: z.strictObject({}),
     nameFields: NO_NAME_FIELDS,
     describesApi: true,
-    run: teller({ ...calls, scopes, version: VERSION }),
+    run: answerWhoami({ ...calls, scopes, version: VERSION }),
     logged: ['authorizedBy'],
   });
 

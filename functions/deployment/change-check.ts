@@ -13,7 +13,7 @@ export interface CheckRequest {
   StackId: string;
   LogicalResourceId: string;
   PhysicalResourceId?: string;
-  /** A presigned URL, which takes the response in one PUT. */
+  /** The presigned URL to which the response is sent by a PUT. */
   ResponseURL: string;
   ResourceProperties: CheckProperties;
   OldResourceProperties?: CheckProperties;
@@ -23,21 +23,21 @@ type CheckProperties = CheckedParameters & { allowChange?: string };
 
 const RESPONSE_MS = 10_000;
 
-/** The addresses of CloudFormation's buckets, in every partition of AWS. */
+/** The addresses of CloudFormation's buckets for responses, in every partition of AWS. */
 const RESPONSES =
   /^https:\/\/cloudformation-custom-resource-response-[a-z0-9-]+\.s3[.-]([a-z0-9-]+\.)*(amazonaws\.(com|com\.cn|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)$/;
 
-/** In characters. CloudFormation reads at most 4096 bytes of a response. */
+/** The most characters of the reason, because CloudFormation reads at most 4096 bytes of a response. */
 const MAX_REASON = 2000;
 
 /**
- * Fails an update of the stack that would change a fixed parameter or drop a limit, unless `allowChange` names the parameter with its new
- * value. All other resources of the template depend on this one, so they have not changed yet.
- * @throws Error if CloudFormation does not accept the response, so that Lambda calls again
+ * Refuses an update of the stack that would change a fixed parameter or drop a limit, unless `allowChange` names the parameter with its new value.
+ * CloudFormation runs the check before it changes any other resource, because all of them depend on `ChangeCheck`.
+ * @throws Error if CloudFormation does not accept the response, so that Lambda invokes the function again
  */
 export async function handler(request: CheckRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
-  // Otherwise anyone who may invoke the function could make it write anywhere. The variable allows the address of an emulator.
+  // Without this check, anyone who may invoke the function could make it send a request anywhere. An emulator's address is allowed.
   if (!RESPONSES.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
     throw new Error('the response would not go to CloudFormation');
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);
@@ -47,19 +47,19 @@ export async function handler(request: CheckRequest): Promise<void> {
   const response = { Status, Reason: reason, StackId, RequestId, LogicalResourceId, PhysicalResourceId };
   const { ok, status } = await fetch(request.ResponseURL, {
     method: 'PUT',
-    // The URL is signed without a content type, and fetch adds none to bytes.
+    // A Buffer, because fetch adds a content type to a string, and the URL is signed without one.
     body: Buffer.from(JSON.stringify(response)),
     signal: AbortSignal.timeout(RESPONSE_MS),
   });
   if (!ok) throw new Error(`CloudFormation did not take the response: ${status}`);
 }
 
-/** @returns why the update is refused. Undefined if it may go on */
+/** @returns why the update is refused, or undefined if it may continue */
 async function refusalOf(request: CheckRequest): Promise<string | undefined> {
   const { RequestType, ResourceProperties: after, OldResourceProperties: old, StackId } = request;
   if (RequestType !== 'Update') return undefined;
   const stack: State = await stateOf(StackId).catch(({ message }: Error) => ({ problem: message }));
-  // A rollback returns to accepted values, but its request looks like an update that forgets a parameter.
+  // A rollback restores accepted values, but its request looks like an update that leaves out a parameter.
   if (stack.isReturning) return undefined;
   const objection = objectionTo(after, old, stack.accepted);
   if (objection === undefined || stack.problem === undefined) return objection;
@@ -76,7 +76,7 @@ interface State {
 }
 
 async function stateOf(StackName: string): Promise<State> {
-  // Lambda's Node.js brings the SDK, so the bundle does not.
+  // Lambda's Node.js includes the SDK, so the bundle leaves it out.
   const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
   const { Stacks: [stack] = [] } = await new CloudFormationClient({}).send(new DescribeStacksCommand({ StackName }));
   const output = stack?.Outputs?.find(({ OutputKey }) => OutputKey === ACCEPTED_OUTPUT)?.OutputValue;
@@ -86,7 +86,10 @@ async function stateOf(StackName: string): Promise<State> {
   };
 }
 
-/** @param accepted the parameters of the last update that succeeded. `old` may stem from an update that was refused */
+/**
+ * @param old the properties of the last request, which may have been refused
+ * @param accepted the parameters of the last update that succeeded
+ */
 function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: string[]): string | undefined {
   if (!old?.values || !after.values) return 'The former or the new values are not known. Nothing was changed.';
   const inForce = (names: object) =>
@@ -99,7 +102,7 @@ function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: s
   const refused = changes.filter((change) => change.name === 'stage' || !allowed.includes(allowanceOf(change)));
   if (refused.length > 0) return reasonFor(refused);
   const wanted = Object.entries({ ...after.values, ...after.limits }).map(([name, to]) => allowanceOf({ name, to }));
-  // A leftover of an earlier change would later allow the way back.
+  // An entry that is left over from an earlier change would later allow the change back without a warning.
   const stale = allowed.find((one) => !wanted.includes(one));
   return stale && `allowChange has ${stale}, which this update does not have. Nothing was changed. Remove it.`;
 }

@@ -12,7 +12,7 @@ import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.
 import { boundPayload } from './payload.ts';
 import { addNamespace, removeNamespace } from './stored-names.ts';
 
-/** The part of an event that an adapter passes on. */
+/** What the adapter finds in an event: the payload and the caller. */
 export interface Invocation {
   payload: unknown;
   principal: string | undefined;
@@ -23,26 +23,20 @@ export interface Invocation {
 }
 
 interface AdapterOptions {
-  /** The places of the names that are translated for callers of a namespace. */
   nameFields: NameFields;
   created(output: unknown): boolean;
   events: EventAdapter | undefined;
-  /** Whether a queue starts the function. */
   queued: boolean;
-  /** Whether the function works for the whole deployment alone, and so refuses every alias. */
   ofDeployment: boolean;
-  /** Whether it answers every caller that the API lets in, because it touches nothing. */
   describesApi: boolean;
-  /** The most bytes of JSON in one call. */
   maxBytes: number;
-  /** The header of an HTTP answer that succeeds. */
   cacheControl: string | undefined;
 }
 
 /**
- * Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. What a
- * payload says of itself proves nothing, because a task may pass on what its user wrote. So a request counts as one of the API only if it comes by the
- * alias of the API, and an event counts only in a function that has such events.
+ * Distinguishes the kinds of events, reads the payload of each, and gives the result or the failure the form that the sender expects. The form of a
+ * payload proves nothing about its sender, because a task may pass on what its user wrote. So an event counts as a request of the API only if the
+ * function was invoked by the API's alias, and as an SQS message or an event of EventBridge only in a function that expects them.
  */
 export function adapters({
   nameFields,
@@ -139,12 +133,12 @@ function httpFailure(problem: Problem, retryAfterMs: number | undefined): APIGat
   };
 }
 
-/** Lambda reports a thrown error's name as `errorType`, which Retry and Catch match, and its message as `errorMessage`. */
+/** The failure of a task. Lambda reports the name as `errorType`, which Retry and Catch compare, and the message as `errorMessage`. */
 class TaskFailure extends Error {
   constructor(problem: Problem) {
     super(JSON.stringify(problem));
     this.name = problem.code;
-    this.stack = problem.code; // the runtime logs the stack and sends it to the caller
+    this.stack = problem.code; // Lambda logs the stack and sends it to the caller
   }
 }
 

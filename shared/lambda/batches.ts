@@ -4,14 +4,14 @@ import { parseJson } from './payload.ts';
 type Handler = (event: unknown, context: Context) => Promise<unknown>;
 
 /**
- * Lets a function take its payloads from an SQS queue too, one from the body of each message. Those that fail stay in the
- * queue (the event source must have ReportBatchItemFailures), which gives them up after its own number of tries.
+ * Lets an SQS queue start the function too, with a payload in the body of each message. The event source must have ReportBatchItemFailures: messages
+ * that failed then stay in the queue, until they have had as many tries as the queue allows.
  */
 export function batches(handler: Handler): Handler {
   return async (event, context) => {
     if (!isBatch(event)) return handler(event, context);
     const answer: SQSBatchResponse = { batchItemFailures: [] };
-    // The handler has logged and counted the failure.
+    // The handler logs and counts the failure itself.
     for (const record of event.Records)
       await handler(record, context).catch(() => {
         answer.batchItemFailures.push({ itemIdentifier: record.messageId });
@@ -20,7 +20,7 @@ export function batches(handler: Handler): Handler {
   };
 }
 
-/** By default SQS sends no more at once. A caller that invents such an event could send thousands. */
+/** SQS sends at most this many messages at once by default. A caller who invents such an event could send thousands. */
 const MAX_BATCH = 10;
 
 function isBatch(event: unknown): event is SQSEvent {

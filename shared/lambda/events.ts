@@ -1,18 +1,21 @@
 import type { EventBridgeEvent } from 'aws-lambda';
 import type { ErrorCode } from '../errors.ts';
 
-/** An event of EventBridge, from a schedule or a rule. */
+/** An event that a schedule or a rule of EventBridge sends. */
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
-/** The settings of a function that EventBridge starts. No caller reads its answers: a failure is tried again and ends in the dead-letter queue. */
+/**
+ * The settings of a function that EventBridge starts. Nobody reads the function's answer to an event. If it fails, EventBridge tries again, and the
+ * event ends in the dead-letter queue.
+ */
 export interface EventAdapter {
-  /** Returns the payload for an event. */
+  /** Makes the payload from an event. */
   payload(event: BusEvent): unknown;
-  /** Errors that count as success. */
+  /** Errors that count as success, so that EventBridge does not try again. */
   accepts?: readonly ErrorCode[];
 }
 
-/** A task's payload could have any of these fields, but not all of them with these types. */
+/** Whether the event has the form of an EventBridge event. A task's payload has some of these fields at most, or other types. */
 export function isBusEvent(event: unknown): event is BusEvent {
   const { id, source, detail, 'detail-type': type, region, resources } = Object(event) as Partial<BusEvent>;
   const texts = [id, source, type, region].every((value) => typeof value === 'string');

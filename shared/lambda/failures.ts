@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts';
 import type { Middleware } from './middleware.ts';
 
-/** Turns every undocumented error, which is a fault of the service, into a documented one with the original as its cause. */
+/** Turns an unexpected exception, which is a fault of the service, into a documented error with the exception as its cause. */
 export function failures(): Middleware {
   return {
     onError: (request) => {

@@ -10,40 +10,39 @@ import { observation } from './observation.ts';
 import { DEFAULT_MAX_BYTES } from './payload.ts';
 import { validation } from './validation.ts';
 
-/** The definition of a function, independent of the adapter through which it is called. */
+/** The definition of a function. It is the same whether the API, a task, SQS or EventBridge calls the function. */
 interface Definition<Input, Output> {
   /** The function's name in serverless.yml. */
   name: string;
   input: z.ZodMiniType<Input>;
   run(input: Input, call: Call): Promise<Output>;
-  /** The places of names in request and answer. All names must stay within the caller's namespace. */
+  /** The fields of request and answer that hold names. A caller can name only records of its own namespace by them. */
   nameFields: NameFields;
-  /** The most bytes of JSON in one call. A longer text is refused before it is parsed. The default is 64 KiB. */
+  /** The most bytes of JSON in one call. A larger payload is refused before it is parsed. The default is 64 KiB. */
   maxBytes?: number;
-  /** Whether the call created something, which HTTP answers with 201. */
+  /** Whether the call created something. HTTP then answers 201. */
   created?(output: Output): boolean;
-  /** The fields of input, result and error context that may be logged. Never a lease id, a version or a task token: they are proofs. */
+  /** The fields of input, result and error context that are logged. Never a lease id, a version or a task token: whoever has one can use it. */
   logged: readonly string[];
-  /** Further log fields that are derived from the input. */
+  /** Further log fields, derived from the input. */
   loggedAs?(input: Input): Record<string, unknown>;
-  /** For calls of administrators: the log names the caller. */
+  /** Whether the log names the caller. Set for calls of operators. */
   audited?: boolean;
-  /** Present if EventBridge starts the function too. */
+  /** Set if EventBridge starts the function too. */
   events?: EventAdapter;
-  /** Whether an SQS queue starts it too. */
+  /** Whether an SQS queue starts the function too. */
   queued?: boolean;
-  /** Whether the function works for the whole deployment alone, and so refuses every alias. Its payload then needs no `names`. */
+  /** Whether the function belongs to the whole deployment, so that it refuses the alias of every namespace. */
   ofDeployment?: boolean;
-  /** Whether it answers every caller that the API lets in, because it touches nothing. */
+  /** Whether the function describes the API and touches no record, so that every caller that the API admits may call it. */
   describesApi?: boolean;
   /** The Cache-Control header of a success over HTTP: no-store, unless the answer is the same for every caller. */
   cacheControl?: string;
 }
 
 /**
- * A Lambda handler with an adapter for each kind of event: an API Gateway HTTP request (payload format 2.0), answered with an HTTP response, and
- * any other payload, from Step Functions or lambda:Invoke, answered with the result itself or a thrown error whose
- * name is the error code. With `events` there is one for EventBridge too.
+ * Builds the Lambda handler of a function. It answers an HTTP request of API Gateway (payload format 2.0) with an HTTP response. It answers any other
+ * payload, from Step Functions or lambda:Invoke, with the result itself, or throws an error whose name is the error code.
  */
 export function lambdaFunction<Input, Output>({
   name,
@@ -61,7 +60,7 @@ export function lambdaFunction<Input, Output>({
   describesApi = false,
   cacheControl,
 }: Definition<Input, Output>) {
-  const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
+  const handler = middy({ timeoutEarlyInMillis: 0 }) // deadline() keeps time for the answer instead
     .use(
       adapters({
         nameFields,
@@ -88,6 +87,6 @@ export function lambdaFunction<Input, Output>({
         end();
       }
     });
-  // The name of a handler tells which function it is.
+  // Tests recognise a function by the name of its handler.
   return Object.defineProperty(handler, 'name', { value: name });
 }

@@ -9,13 +9,13 @@ export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
 }
 
 /**
- * The query string of a GET, else the JSON body. A POST with a query string is refused.
+ * The payload of an HTTP request: the query string of a GET, and otherwise the JSON body.
  * @throws HoldfastError InvalidRequest naming the part of the request that cannot be read, PayloadTooLarge
  */
 export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): unknown {
   const { rawQueryString = '' } = event;
   if (event.requestContext.http.method === 'GET') return query(rawQueryString, maxBytes);
-  // The fields of a query would be ignored silently. And IAM may read what follows a `?` as part of the path, so the service must not act on it.
+  // A caller would not notice that the query is ignored. IAM may also read it as a part of the path, so the service must not act on it.
   if (rawQueryString !== '') throw invalidRequest([{ path: 'query', message: 'must be empty' }]);
   if (!event.body || typeof event.body !== 'string') throw invalidRequest([{ path: 'body', message: 'is missing' }]);
   if (!JSON_TYPE.test(header(event, 'content-type') ?? ''))
@@ -23,17 +23,17 @@ export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): un
   return parseJson(event.isBase64Encoded ? decoded(event.body, maxBytes) : event.body, 'body', maxBytes);
 }
 
-/** Also application/problem+json and the like. */
+/** `application/json`, or a type such as `application/problem+json`. */
 const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json *(;|$)/i;
 
-/** The gateway writes names in lower case, other senders of its events may not. */
+/** The value of a header, in any case of its name: API Gateway writes lower case, but other senders of such events may not. */
 function header({ headers = {} }: APIGatewayProxyEventV2, name: string): string | undefined {
   return headers[name] ?? Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
 }
 
-/** @throws HoldfastError InvalidRequest if the bytes are not UTF-8: replacement characters would turn several keys into one. */
+/** @throws HoldfastError InvalidRequest if the bytes are not UTF-8: with replacement characters, several keys would become one */
 function decoded(body: string, maxBytes: number): string {
-  const bytes = body.length * 0.75; // its padding counts for at most two
+  const bytes = body.length * 0.75; // up to two bytes too many, because of the padding
   if (bytes - 2 > maxBytes) throw tooManyBytes(maxBytes);
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(body, 'base64'));
@@ -42,7 +42,7 @@ function decoded(body: string, maxBytes: number): string {
   }
 }
 
-/** The raw string and not the gateway's map, which joins repeated names with commas. */
+/** The fields of a query string. Parsed here, because API Gateway joins the values of a repeated field with commas. */
 function query(raw: string, maxBytes: number): Record<string, string> {
   if (raw.length > maxBytes) throw tooManyBytes(maxBytes);
   const fields = new Map<string, string>();
@@ -53,7 +53,7 @@ function query(raw: string, maxBytes: number): Record<string, string> {
   return Object.fromEntries(fields);
 }
 
-/** URLSearchParams would turn broken escapes into replacement characters, and the call would read another key. */
+/** Refuses broken escapes. URLSearchParams would replace them by other characters, and the call would read another key. */
 function wellFormed(raw: string): string {
   try {
     decodeURIComponent(raw);
@@ -64,8 +64,8 @@ function wellFormed(raw: string): string {
 }
 
 /**
- * The caller: the IAM ARN, or the subject of the JWT. Undefined if the route has no authorizer.
- * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would be one, and get each other's grants
+ * The caller's IAM ARN, or the subject of its JWT. Undefined if the route does not have an authorizer.
+ * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would count as one, and receive each other's grants
  */
 export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined {
   const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
@@ -76,7 +76,7 @@ export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined
   throw forbidden('the token has no claim `sub`, which must name its caller', 'the claim sub');
 }
 
-/** The claim and scope that tokens of a deployment need. */
+/** The claim and the scope by which tokens of a deployment give access. */
 export interface TokenRules {
   /** The claim that names the namespaces of a caller. */
   namespaceClaim: string;
@@ -84,13 +84,12 @@ export interface TokenRules {
   adminScope: string;
 }
 
-/** Says how the caller was authorized. */
 export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClaim }: TokenRules): Authorization {
   const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
   if (authorizer?.iam) return { by: 'iam' };
   if (!authorizer?.jwt) return { by: 'nobody' };
   const { scope, scp, [namespaceClaim]: namespaces } = authorizer.jwt.claims ?? {};
-  // The gateway checks both claims, and passes a list on as text: [one two].
+  // API Gateway accepts scopes in either claim, and passes a list on as text: [one two].
   return {
     by: 'jwt',
     scopes: `${scope ?? ''} ${scp ?? ''}`.split(/[\s,[\]]+/).filter(Boolean),
@@ -98,7 +97,7 @@ export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClai
   };
 }
 
-/** A claim that is a single text is a single namespace, whatever it contains. */
+/** The values of a claim. A claim that is not a list is one value, even if it contains blanks. */
 function listOfClaim(claim: unknown): string[] {
   if (typeof claim !== 'string') return [];
   const [, list] = /^\[(.*)\]$/s.exec(claim) ?? [];
@@ -106,7 +105,7 @@ function listOfClaim(claim: unknown): string[] {
 }
 
 /**
- * Lets a JWT into its namespaces, and with a scope into the whole deployment. IAM has decided on the path before.
+ * Checks that a JWT gives access to the namespace, or to the whole deployment. For callers with IAM, API Gateway has checked the path before.
  * @throws HoldfastError Forbidden, which names the missing claim or scope
  */
 export function assertToken(

@@ -3,20 +3,20 @@ import type { Context } from 'aws-lambda';
 import type { Measure } from '../aws/call.ts';
 import type { ErrorCode } from '../errors.ts';
 
-/** The fields by which the middlewares pass data to each other on a request. */
+/** The fields by which the steps of a request pass data to each other. */
 export interface Internal extends Record<string, unknown> {
   adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
   /** The caller's namespace. */
   namespace: string | undefined;
-  /** Epoch milliseconds. */
+  /** The arrival of the request in epoch milliseconds. */
   arrivedAt: number;
-  /** From performance.now(). */
+  /** The arrival by performance.now(). */
   startedAt: number;
-  /** Errors that count as success for the sender of the event. */
+  /** Errors that count as success for EventBridge. */
   accepts?: readonly ErrorCode[];
-  /** The measures of the call; absent if there are none. */
+  /** The values that the call has measured. Absent if it has measured none. */
   measured?: Partial<Record<Measure, number[]>>;
-  /** The payload after validation; absent before. */
+  /** The payload after validation. */
   input?: unknown;
 }
 

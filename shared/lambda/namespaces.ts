@@ -3,16 +3,15 @@ import { HoldfastError, invalidRequest } from '../errors.ts';
 
 const IN_NAMESPACE = /^\/v1\/ns\/([a-z0-9][a-z0-9-]{0,31})(\/.+)$/;
 
-/** Parts of a path that two readers may read differently: an escape, an empty segment, a segment of dots. */
+/** Parts of a path that two programs may read differently: an escape, an empty segment, a segment of dots. */
 const AMBIGUOUS = /%|\/\/|\/\.{1,2}(?:\/|$)/;
 
-/** The placeholder of a namespace in the key of a route. */
+/** The beginning of the key of a namespace's route. */
 const TEMPLATE = '/v1/ns/{ns}';
 
 /**
- * The namespace of an HTTP request, undefined on the routes for the whole deployment. IAM has judged the path, so the path
- * alone says it, and it must be the route's own to the letter: a path that only looks like one of the whole deployment
- * would have the rights of an administrator.
+ * The namespace of an HTTP request, undefined on the routes for the whole deployment. The path alone decides it, because IAM has checked the path. The
+ * path must be exactly that of the route: a path of a namespace that passes for one of the whole deployment would give the rights of an administrator.
  * @throws HoldfastError InvalidRequest if path and route differ, or the path can be read in two ways
  */
 export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayProxyEventV2>): string | undefined {
@@ -31,20 +30,21 @@ export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayP
   return namespace;
 }
 
-/** The alias of each function that the API alone may invoke. No namespace has such a name. */
+/** The alias of each function that only the API may invoke. Names of namespaces are in lower case, so a namespace cannot have this one. */
 export const API_ALIAS = 'HTTP';
 
-/** The alias by which a function was invoked: the last part of the ARN. Undefined for the function itself. */
+/** The alias by which a function was invoked: the last part of the ARN. Undefined if it was invoked without an alias. */
 export const aliasOf = (invokedFunctionArn: string): string | undefined => {
   const [, , , , , , , alias] = invokedFunctionArn.split(':');
   return alias === '$LATEST' ? undefined : alias;
 };
 
 /**
- * The namespace of a task: the alias that it invokes, as IAM allows it. The payload proves nothing, because any caller writes its own.
- * @param ofDeployment whether the function belongs to no namespace: the payload may then name keys and executions of every team, so an alias
- * would give one team the rights of all
- * @throws HoldfastError Forbidden for an alias that is none of a namespace, and for every alias of such a function
+ * The namespace of a task. It is the alias that the task invokes, because IAM allows a task only certain aliases. A field of the payload would prove
+ * nothing.
+ * @param ofDeployment whether the function belongs to the whole deployment: its payload may name keys and executions of every team, so an alias would
+ * give one team the rights of all
+ * @throws HoldfastError Forbidden if the alias is not a namespace, or the function belongs to the whole deployment
  */
 export function namespaceOfAlias(alias: string | undefined, ofDeployment: boolean): string | undefined {
   if (alias === undefined) return undefined;

@@ -6,7 +6,7 @@ import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 
 interface Observed {
-  /** The fields of input, result and error context that may be logged. */
+  /** The fields of input, result and error context that are logged. */
   logged: readonly string[];
   /** Whether the line names the caller. */
   audited: boolean;
@@ -15,14 +15,17 @@ interface Observed {
 }
 
 /**
- * One log line for each invocation, with its metrics, by service and by service and function: the outcome (`Success` or the error code), `Faults`
- * (answers of status 500 and above), `TaskFailures` (errors thrown on purpose to a task or for an event, which Lambda counts among its Errors),
- * `WaitedMs` of each new grant, and the measures of the call itself.
+ * Writes one log line for each invocation, with its metrics. CloudWatch counts them by service, and by service and function:
+ * - the outcome: `Success` or the error code
+ * - `Faults`: answers with a status of 500 and above
+ * - `TaskFailures`: errors that were thrown on purpose, to a task or for an event. Lambda counts them among its Errors
+ * - `WaitedMs` of each new grant
+ * - the measures of the call itself
  */
 export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
-  const names = [...logged, 'issues']; // every InvalidRequest has it
-  /** Adds what was asked for. Without a principal the call came by lambda:InvokeFunction, and CloudTrail knows its caller. */
-  const addAsked = (line: LogFields, { internal: { input }, event }: { internal: Internal; event: unknown }): void => {
+  const names = [...logged, 'issues']; // the field of each InvalidRequest
+  /** Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction has no principal here; CloudTrail knows it. */
+  const addInput = (line: LogFields, { internal: { input }, event }: { internal: Internal; event: unknown }): void => {
     if (input === undefined) return;
     const { principal } = event as Invocation;
     addPicked(line, input, names);
@@ -41,7 +44,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
       const { internal, response } = request;
       const { waitedMs, repeated } = (response ?? {}) as { waitedMs?: number; repeated?: boolean };
       const line = commonFields('answered', name, request);
-      addAsked(line, request);
+      addInput(line, request);
       addPicked(line, response, names);
       const waited = waitedMs !== undefined && !repeated ? { WaitedMs: milliseconds(waitedMs) } : undefined;
       logLine('INFO', line, metrics(internal, { Success: count(1), ...waited }));
@@ -53,7 +56,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
       const line = commonFields(faulty ? message : 'refused', name, request);
       line.code = code;
-      addAsked(line, request);
+      addInput(line, request);
       addPicked(line, fields, names);
       if (faulty) line.cause = { name: causeName, message: causeMessage };
       logLine(
@@ -69,10 +72,10 @@ export function observation(name: string, { logged, audited, inWords }: Observed
   };
 }
 
-/** The alarms watch the service alone. */
+/** The metrics of the service, which the alarms watch, and those of each function. */
 const DIMENSIONS = [[], ['function']];
 
-/** Lambda counts an invocation at its arrival too, and an alarm subtracts our counts from Lambda's, period by period. */
+/** The time is that of the arrival, as in Lambda's own metrics: an alarm subtracts our counts from Lambda's, period by period. */
 const metrics = ({ arrivedAt, measured }: Internal, values: Metrics['values']): Metrics => ({
   at: arrivedAt,
   dimensions: DIMENSIONS,
@@ -88,7 +91,7 @@ const measuring = (internal: Internal) => (measure: Measure, value: number) => {
 const valuesOf = (all: NonNullable<Internal['measured']>): Metrics['values'] =>
   Object.fromEntries(Object.entries(all).map(([name, values]) => [name, measured(values, MEASURES[name as Measure])]));
 
-/** The line of a call as it begins. The members are added to it, because each copy of it costs time at every call. */
+/** The first fields of a line. More fields are added to the same object, because a copy would cost time at every call. */
 function commonFields(message: string, name: string, { internal, context }: { internal: Internal; context: Context }) {
   const { adapter, startedAt, namespace } = internal;
   const line: LogFields = { message, function: name, adapter };
@@ -98,13 +101,12 @@ function commonFields(message: string, name: string, { internal, context }: { in
   return Object.assign(line, tracing());
 }
 
-/** Lambda names a trace in the environment even if the invocation is not traced. The log names it only if the trace exists. */
+/** The id of the trace. Lambda sets the variable even if the invocation is not traced, and then the log does not name a trace. */
 function tracing(): { xrayTraceId?: string } | undefined {
   const [, xrayTraceId] = /Root=([^;]+).*;Sampled=1/.exec(process.env._X_AMZN_TRACE_ID ?? '') ?? [];
   return xrayTraceId === undefined ? undefined : { xrayTraceId };
 }
 
-/** @param names of the fields that may be logged */
 function addPicked(line: LogFields, fields: unknown, names: readonly string[]): void {
   if (typeof fields !== 'object' || fields === null) return;
   for (const name of names) if (Object.hasOwn(fields, name)) line[name] = (fields as LogFields)[name];

@@ -1,14 +1,14 @@
 import { HoldfastError, invalidRequest } from '../errors.ts';
 
-/** The default limit of a payload in bytes of JSON: all fields at their longest, with each character escaped. */
+/** The default limit of a payload in bytes of JSON. All fields fit into it at their longest, with each character escaped. */
 export const DEFAULT_MAX_BYTES = 64 * 1024;
 
-/** Strings, numbers, lists and objects in one payload. `data` or `extra` of 4 KiB can hold two thousand. */
+/** The most strings, numbers, lists and objects in one payload. `data` or `extra` of 4 KiB can hold two thousand. */
 const MAX_JSON_VALUES = 5000;
 
 /**
- * Checks the bounds of JSON, and then parses it: a megabyte of text can become a hundred megabytes of objects.
- * @param where the part of the request that the text is
+ * Parses JSON within the bounds. The bounds are checked before, because a megabyte of text can become a hundred megabytes of objects.
+ * @param where the part of the request that an error names
  * @throws HoldfastError PayloadTooLarge, InvalidRequest
  */
 export function parseJson(text: string, where: string, maxBytes: number): unknown {
@@ -21,7 +21,7 @@ export function parseJson(text: string, where: string, maxBytes: number): unknow
   }
 }
 
-/** Counts what separates values, outside of strings. The count may be wrong for text that is not JSON, which is not parsed anyway. */
+/** Counts what separates values, outside of strings. For text that is not JSON, the count may be wrong, but then parsing fails anyway. */
 function holdsTooMany(text: string): boolean {
   let values = 1;
   for (let at = 0; at < text.length; at++) {
@@ -32,7 +32,7 @@ function holdsTooMany(text: string): boolean {
   return false;
 }
 
-/** @param start the index of its opening quote. It uses indexOf, which passes a megabyte of text faster than any loop here could. */
+/** Finds the closing quote of a string by indexOf, which is much faster on a megabyte of text than a loop. @param start the opening quote */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;
@@ -43,7 +43,7 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * The same bounds for a payload that Lambda has parsed already, so that validation never meets more than they let through.
+ * Checks the same bounds on a payload that Lambda has already parsed.
  * @throws HoldfastError PayloadTooLarge
  */
 export function boundPayload(payload: unknown, maxBytes: number): void {
@@ -54,7 +54,7 @@ export function boundPayload(payload: unknown, maxBytes: number): void {
     const value = pending.pop();
     if (typeof value === 'string') bytes += textBytes(value, maxBytes);
     else if (typeof value === 'object' && value !== null) {
-      // Counted before they are collected, because a list may have millions.
+      // The values are counted before they are added, because a list may have millions.
       const names = Array.isArray(value) ? undefined : Object.keys(value);
       values += names ? names.length : (value as unknown[]).length;
       if (values > MAX_JSON_VALUES) throw tooManyValues();

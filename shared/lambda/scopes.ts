@@ -1,6 +1,6 @@
 import { requiredString } from '../aws/variables.ts';
 
-/** The variable of each parameter that names a scope. */
+/** The environment variable with the value of each parameter that names a scope. */
 const SCOPES = {
   adminScope: 'ADMIN_SCOPE',
   leasesScope: 'LEASES_SCOPE',

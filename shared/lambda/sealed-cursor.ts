@@ -8,8 +8,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Cursors that a caller cannot read, and that only callers of the same namespace can use, in the same list.
- * @param rows what the list goes through. Calls that go through the same rows share a name
+ * Encrypts cursors, so that a caller cannot read them, and only callers of the same namespace can use them, for the same list.
+ * @param rows the rows that the call lists. Calls that list the same rows pass the same name
  */
 export const sealedCursors = (rows: 'leases' | 'once' | 'rates' | 'names' | 'commits' | 'expired'): Cursors => ({
   seal: (cursor, namespace) => seal(cursor, `${rows}\0${namespace}`),
@@ -17,9 +17,9 @@ export const sealedCursors = (rows: 'leases' | 'once' | 'rates' | 'names' | 'com
 });
 
 /**
- * The nonce comes from the sealed text. So no two texts share a nonce, and a page always has the same cursor.
+ * Encrypts a cursor. The nonce is derived from the text, so that two texts never share a nonce, and a page always has the same cursor.
  * @param cursor as `encodeCursor` made it
- * @param list its rows and the namespace
+ * @param list the rows and the namespace
  */
 function seal(cursor: string, list: string): string {
   const position = Buffer.from(cursor, 'base64url');
@@ -29,7 +29,7 @@ function seal(cursor: string, list: string): string {
   return Buffer.concat(sealed).toString('base64url');
 }
 
-/** @throws HoldfastError InvalidRequest unless `seal` made it in this deployment for the same list */
+/** @throws HoldfastError InvalidRequest unless `seal` made the cursor in this deployment for the same list */
 function open(sealed: string, list: string): string {
   const bytes = Buffer.from(sealed, 'base64url');
   const key = keyedDigest('key', list);
@@ -45,8 +45,8 @@ function open(sealed: string, list: string): string {
 }
 
 /**
- * The key comes from the stack's id. It proves nothing, because every reader of the account's tags or stacks knows the id. It only hides the names of other
- * namespaces in a cursor from callers of the API. Other rules confine each call to its namespace.
+ * A digest with a key that is derived from the stack's id. Everybody who may read the account's tags or stacks knows the id, so the encryption proves
+ * nothing: it only hides names of other namespaces from callers of the API. Other rules keep each call within its namespace.
  */
 function keyedDigest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {
   const secret = requiredString('CURSOR_KEY', process.env);

@@ -1,14 +1,14 @@
 import { invalidRequest } from '../errors.ts';
 import { isReserved, RESERVED } from '../fields.ts';
-import { isWithin, type NameFields, type NameListing, nameKey, nameWithin, prefixOf } from '../namespace.ts';
+import { isWithin, type NameFields, type NameListing, nameWithin, prefixOf, withCallersKey } from '../namespace.ts';
 
-/** For a function whose request and answer have no names. */
+/** For a function whose requests and answers do not contain names. */
 export const NO_NAME_FIELDS: NameFields = {};
 
 /**
- * The request as the domain takes it: names become stored names, and a list shows the namespace alone. Whatever is not
- * a name stays as it is, and the schema refuses it.
- * @throws HoldfastError InvalidRequest for a path or a cursor of elsewhere, and for a name that is the service's own
+ * Turns a caller's request into one of the domain: adds the namespace to names, and limits a list to the namespace. A field of the wrong type stays as
+ * it is, because the schema refuses it later.
+ * @throws HoldfastError InvalidRequest for a path or a cursor of another namespace, and for a name that is reserved for the service
  */
 export function addNamespace(payload: unknown, names: NameFields, namespace: string): unknown {
   const { stored = [], paths = [], listed, cursors } = names;
@@ -22,7 +22,7 @@ export function addNamespace(payload: unknown, names: NameFields, namespace: str
   return listed ? confined(opened, listed, namespace) : opened;
 }
 
-/** The answer, or the problem, as callers of the namespace read it. */
+/** Turns an answer or an error of the domain into one for the caller: removes the namespace from names, and encrypts the cursor. */
 export function removeNamespace<Answer>(
   answer: Answer,
   { answered = [], cursors }: NameFields,
@@ -30,17 +30,17 @@ export function removeNamespace<Answer>(
 ): Answer {
   let shown: unknown = answer;
   for (const path of answered) shown = mapped(shown, path.split('.'), (name) => nameWithin(namespace, name));
-  shown = mapped(shown, ['detail'], (text) => nameKey(text, Object(answer).key, Object(shown).key));
+  shown = mapped(shown, ['detail'], (text) => withCallersKey(text, Object(answer).key, Object(shown).key));
   if (cursors) shown = mapped(shown, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
   return shown as Answer;
 }
 
-/** An alias without a name, as an empty key, must not become one by its prefix. */
-const EMPTY_NAMES: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*': /^(:|$)/ };
+/** Aliases without a name. Like an empty key, such an alias does not get the prefix, because the schema must still find it empty. */
+const EMPTY_ALIASES: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*': /^(:|$)/ };
 
 function storedName(name: string, path: string, namespace: string): string {
-  if ((EMPTY_NAMES[path] ?? /^$/).test(name)) return name;
-  if (!(path in EMPTY_NAMES) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED }]);
+  if ((EMPTY_ALIASES[path] ?? /^$/).test(name)) return name;
+  if (!(path in EMPTY_ALIASES) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED }]);
   return prefixOf(namespace) + name;
 }
 
@@ -49,7 +49,7 @@ function ownPath(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-/** A list shows the namespace alone, unless the request names one record by a text. A value of another type names no record. */
+/** Limits a list to the namespace by its `prefix`. A request that names one record does not list; if the name is not a text, it does. */
 function confined(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';
@@ -62,7 +62,7 @@ function confined(request: Record<string, unknown>, { of, unless }: NameListing,
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A copy in which the texts at the path are changed. */
+/** Copies a value with the texts at the path changed. */
 function mapped(value: unknown, [member, ...rest]: string[], change: (text: string) => string): unknown {
   if (member === undefined) return typeof value === 'string' ? change(value) : value;
   if (member === '*') return Array.isArray(value) ? value.map((one) => mapped(one, rest, change)) : value;

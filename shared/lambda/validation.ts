@@ -3,11 +3,11 @@ import { type Issue, invalidRequest } from '../errors.ts';
 import type { Invocation } from './adapters.ts';
 import type { Middleware } from './middleware.ts';
 
-/** Enough issues to correct a request. A hostile request cannot make its answer large. */
+/** An answer lists at most this many issues, so that a hostile request cannot make it large. */
 const MAX_ISSUES = 20;
 const MAX_PATH = 100;
 
-/** Replaces the payload by the output of the schema. @throws HoldfastError InvalidRequest naming each wrong field */
+/** Checks the payload by the schema, and replaces it by the schema's output. @throws HoldfastError InvalidRequest naming each wrong field */
 export function validation(schema: z.ZodMiniType): Middleware {
   return {
     before: (request) => {

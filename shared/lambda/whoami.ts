@@ -1,13 +1,13 @@
 import type { Authorization, Call } from '../aws/call.ts';
 
-/** One route of the API, as `npm run contract` writes them down. */
+/** A route of the API. `npm run contract` writes the list. */
 interface Route {
   function: string;
   method: string;
   path: string;
-  /** The parameter of the deployment that names the scope of an operator; null if the call is not for operators. */
+  /** The parameter that names the scope of an operator. Null if the call is not only for operators. */
   scope: string | null;
-  /** The same for the scope of the capability; null if any accepted token is enough. */
+  /** The parameter that names the scope of the capability. Null if every accepted token is enough. */
   family: string | null;
 }
 
@@ -23,26 +23,26 @@ export interface MayCall {
   operation: string;
   /** Method and path. */
   route: string;
-  /** Null if only IAM knows. */
+  /** Whether the caller may make the call. Null if only IAM knows. */
   allowed: boolean | null;
-  /** The required scope; null if every caller that reaches this call may make it. */
+  /** The permission that the call needs. Null if every caller that reaches the API may make the call. */
   permission: string | null;
 }
 
 export interface Whoami {
   /** The version of the deployment. */
   version: string;
-  /** The IAM ARN, or the subject of the JWT; null if callers are not authenticated. */
+  /** The IAM ARN, or the subject of the JWT. Null if callers are not authenticated. */
   principal: string | null;
   authorizedBy: 'iam' | 'jwt' | 'lambda' | 'nobody';
-  /** The namespaces of a token, or that of a task's alias. Null if only IAM knows. */
+  /** The namespaces of a token, or the namespace of a task's alias. Null if only IAM knows. */
   namespaces: string[] | null;
   calls: MayCall[];
 }
 
 /**
- * How the service knows its caller, and what the caller may call as far as the service can know. The scopes of a JWT are
- * in the token. What IAM allows is in policies that the service does not read.
+ * Answers who the caller is and what it may call. For a JWT the service knows this by the scopes in the token. What IAM allows is unknown here, because
+ * the service does not read policies.
  */
 export function whoami({ version, routes, scopes }: WhoamiDependencies) {
   return async (_: object, { principal, authorization, namespace }: Call): Promise<Whoami> => ({
@@ -90,7 +90,7 @@ function mayCall(route: Route, { authorization, namespace, scopes }: AskingCalle
   }
 }
 
-/** The parameters that name the scopes which a token must have. */
+/** The parameters that name the scopes that a token needs for the route. */
 function parametersOf({ scope, family }: Route, namespace: string | undefined): string[] {
   if (family === null) return [];
   if (namespace !== undefined) return [scope ?? family];
