@@ -1,6 +1,4 @@
-/**
- * Every error a caller can meet: its code, HTTP status and title. docs/api/errors.md lists when each occurs.
- */
+/** Every error that a caller can receive: its code, HTTP status and title. docs/api/errors.md says when each occurs. */
 export const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
   Forbidden: { status: 403, title: 'The caller may not do this' },
@@ -30,17 +28,17 @@ export interface Problem {
   status: number;
   code: ErrorCode;
   detail: string;
-  /** The platform's id of the request, to look up in the logs. */
+  /** Lambda's id of the request, by which the log lines of the call are found. */
   traceId: string;
   [context: string]: unknown;
 }
 
-/** A documented error, with the context fields that docs/api/errors.md lists for its code. It never holds a secret. */
+/** A documented error with the context fields that docs/api/errors.md lists for its code. The fields never hold a secret. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
   readonly context: Readonly<Record<string, unknown>>;
 
-  /** @param context the context fields, and the `cause`, which is for the log alone */
+  /** @param context the context fields, and the `cause`, which only the log shows */
   constructor(code: ErrorCode, detail: string, { cause, ...context }: Record<string, unknown> = {}) {
     super(detail, cause === undefined ? undefined : { cause });
     this.name = code;
@@ -71,8 +69,9 @@ export class HoldfastError extends Error {
   }
 }
 
-/** One thing wrong with a request: where (a dotted path into the payload, or the part of the HTTP request) and what. */
+/** One fault of a request. */
 export interface Issue {
+  /** A dotted path into the payload, or a part of the HTTP request. */
   path: string;
   message: string;
 }
@@ -82,6 +81,6 @@ export function invalidRequest(issues: Issue[]): HoldfastError {
   return new HoldfastError('InvalidRequest', detail, { issues });
 }
 
-/** The error for a cursor that this listing never returned, or that was returned to a caller of another namespace. */
+/** The error for a cursor that this listing never returned, or that it returned to a caller of another namespace. */
 export const unknownCursor = (): HoldfastError =>
   invalidRequest([{ path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' }]);

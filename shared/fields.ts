@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 
-/** What zod says of a value that is missing, or is not of its type. */
+/** The message of zod for a value that is missing or has another type. */
 export const must = (rule: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is missing' : `must be ${rule}`),
 });
 
-/** Fields of the same bounds share a schema, because each schema takes up to 0.1 ms of a cold start to build. */
+/** Lets fields with the same bounds share one schema: building a schema takes up to 0.1 ms of a cold start. */
 export function sharedSchema<Bounds extends number[], Schema>(build: (...bounds: Bounds) => Schema) {
   const built = new Map<string, Schema>();
   return (...bounds: Bounds): Schema => {
@@ -16,8 +16,8 @@ export function sharedSchema<Bounds extends number[], Schema>(build: (...bounds:
 }
 
 /**
- * A name in the payload: any UTF-8 up to `maxBytes`. Lone surrogates are refused, because encoding turns them all into
- * the same replacement character, and two names would become one.
+ * A name in the payload: any UTF-8 up to `maxBytes`. A lone surrogate is refused: encoding would replace all of them by the same character, so that
+ * two names would become one.
  */
 export const name = sharedSchema((maxBytes: number) =>
   z.string(must('a string')).check(
@@ -25,18 +25,18 @@ export const name = sharedSchema((maxBytes: number) =>
     z.refine((value) => value.isWellFormed(), 'must be well-formed Unicode'),
     z.refine((value) => Buffer.byteLength(value) <= maxBytes, {
       error: `must be at most ${withCommas(maxBytes)} bytes of UTF-8`,
-      abort: true, // what else is asked of a name may cost much with a megabyte
+      abort: true, // later checks could take long on a megabyte
     }),
   ),
 );
 
-/** The prefix of the leases that the service takes for itself. */
-const OWN_NAMES = 'holdfast:';
+/** The keys of the service's own leases begin with it. */
+const OWN_PREFIX = 'holdfast:';
 
-export const isReserved = (text: string): boolean => text.startsWith(OWN_NAMES);
-export const RESERVED = `must not begin with ${OWN_NAMES}, which is the service's own`;
+export const isReserved = (text: string): boolean => text.startsWith(OWN_PREFIX);
+export const RESERVED = `must not begin with ${OWN_PREFIX}, which is the service's own`;
 
-/** A name that the service does not keep for itself. */
+/** A name that is not reserved for the service. */
 export const callersName = (maxBytes: number) =>
   name(maxBytes).check(z.refine((value) => !isReserved(value), RESERVED));
 
@@ -46,7 +46,7 @@ export const whole = sharedSchema((from: number, to: number) =>
     .check(z.gte(from, `must be at least ${withCommas(from)}`), z.lte(to, `must be at most ${withCommas(to)}`)),
 );
 
-/** How many items to list. A query string carries the number as digits. */
+/** How many items to list: a number, or its digits in a query string. */
 export const limit = () =>
   z.pipe(
     z.transform((value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value)),
@@ -55,13 +55,13 @@ export const limit = () =>
 
 export const DEFAULT_LIMIT = 100;
 
-/** The longest key of a table in base64, with what seals it in a namespace. */
+/** A cursor. The longest is the base64 of the longest key of a table, encrypted for a namespace. */
 export const cursorText = () => name(4160);
 
-/** True or false, and no word for them, so that no misspelling switches on what is meant to be off. */
+/** A boolean. Text is refused, because a misspelled "false" must not count as true. */
 export const flag = () => z.boolean(must('true or false'));
 
-/** The same for a query string, which carries it as text. */
+/** A boolean in a query string: the text `true` or `false`. */
 export const queryFlag = () =>
   z.pipe(
     z.transform((value) => (value === 'true' ? true : value === 'false' ? false : value)),
@@ -72,8 +72,8 @@ export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
 
 /**
- * A list of at most `max` items. A longer list is refused by its length alone, because each wrong item would cost an issue.
- * @param what the items, in the plural
+ * A list of at most `max` items. The length is checked before the items, because each wrong item would add an issue to the answer.
+ * @param what the items in messages, in the plural
  */
 export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what: string) =>
   z.pipe(
@@ -89,7 +89,7 @@ export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what
 const MAX_JSON_BYTES = 4096;
 const MAX_JSON_DEPTH = 32;
 
-/** Any JSON value up to 4 KiB as text and 32 levels deep, or less. */
+/** Any JSON value of at most 4 KiB as text and `mostDepth` levels. */
 export const json = (mostDepth = MAX_JSON_DEPTH) =>
   z.unknown().check(
     z.check((ctx) => {
@@ -98,9 +98,12 @@ export const json = (mostDepth = MAX_JSON_DEPTH) =>
     }),
   );
 
-/** @param text the value as the caller sent it, if that is known */
+/**
+ * @param text the value as the caller sent it, if the caller sent JSON as a string
+ * @returns what is wrong with the value, or undefined
+ */
 export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: string): string | undefined {
-  // Level by level, not by recursion: the body decides how deep it is, and a deep one would overflow the stack.
+  // A loop over levels instead of recursion: a deeply nested body of a caller would overflow the stack.
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (level.some((item) => typeof item === 'number' && !Number.isFinite(item)))
@@ -114,7 +117,7 @@ export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: str
   return undefined;
 }
 
-/** 4096 is 4,096. Not by toLocaleString, which takes 10 ms of every cold start to load its tables. */
+/** Writes 4096 as 4,096. toLocaleString would load its tables, which takes 10 ms of every cold start. */
 function withCommas(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
 }

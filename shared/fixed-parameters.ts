@@ -1,8 +1,8 @@
-/** What the change check compares: parameters of a deployment that an update must not change or drop by accident. */
+/** The parameters of a deployment that an update must not change or drop by accident. The change check compares them. */
 export interface CheckedParameters {
   /**
-   * The fixed parameters: a change would move callers to other records, or shut them out. For a table or a bucket, the value is the name that is
-   * in use, even if the parameter is empty.
+   * The fixed parameters. A change of one would move callers to other records, or lock them out. For a table or a bucket, the value is the name
+   * that is in use, even if the parameter is empty.
    */
   values: Record<string, string>;
   /** Parameters that limit what callers and functions may do. */
@@ -11,10 +11,10 @@ export interface CheckedParameters {
   defaults: Record<string, string>;
 }
 
-/** The output of the stack that lists the values and the limits in the form of `allowChange`. */
+/** The name of the stack's output that lists the values and the limits, each as `name=value`. */
 export const ACCEPTED_OUTPUT = 'FixedParameters';
 
-/** A fixed parameter or a limit that gets a new value. */
+/** A new value of a fixed parameter or of a limit. */
 export interface ParameterChange {
   name: string;
   from: string;
@@ -22,8 +22,8 @@ export interface ParameterChange {
 }
 
 /**
- * @returns the changes that the operator must allow: every fixed parameter that differs, and every limit that loses a name which was set. A version
- * without a parameter counts as if the parameter had its default.
+ * @returns the changes that the operator must allow: each fixed parameter that differs, and each limit from whose list a name was removed. If a
+ * version does not have a parameter, its default counts.
  */
 export function changesToAllow(before: CheckedParameters, after: CheckedParameters): ParameterChange[] {
   return [
@@ -43,11 +43,11 @@ function changesOf(kind: 'values' | 'limits', before: CheckedParameters, after: 
     .filter(({ from, to }) => from !== to);
 }
 
-/** Setting a limit for the first time and adding to its list take nothing away, so they need no permission. */
+/** Whether a limit lost a name. An operator may set a limit for the first time, or add names to it, without `allowChange`. */
 function isLoss({ name, from, to }: ParameterChange, { defaults }: CheckedParameters): boolean {
   const names = to.split(',');
   return from !== (defaults[name] ?? '') && from.split(',').some((one) => one !== '' && !names.includes(one));
 }
 
-/** The form in which the parameter `allowChange` names a change. It takes several, separated by spaces. */
+/** A change as `allowChange` names it. The parameter takes several changes, separated by spaces. */
 export const allowanceOf = ({ name, to }: Pick<ParameterChange, 'name' | 'to'>): string => `${name}=${to}`;

@@ -1,8 +1,8 @@
-/** The folder for the service's own objects in the bucket. No path of a caller leads there. */
+/** The folder of the bucket for the service's own objects. The paths of callers cannot begin with it. */
 export const OWN_FOLDER = '.holdfast';
 
-/** Uploads on their way to a commit. */
+/** The folder of staged uploads. */
 export const STAGING_FOLDER = `${OWN_FOLDER}/staging/`;
 
-/** Reports of expired records. */
+/** The folder of the reports of expired records. */
 export const REPORTS_FOLDER = `${OWN_FOLDER}/reports/`;

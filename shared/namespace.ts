@@ -1,46 +1,50 @@
 /**
- * A namespace is the part of a deployment that one team may touch (docs/authorization.md). Its names are stored as the namespace, a slash and the
- * name. The adapters turn names in and out, so that the domain sees stored names alone.
+ * The beginning of every stored name of a namespace, the part of a deployment that one team may use (docs/authorization.md). The adapters add the
+ * prefix to requests and remove it from answers, so the domain sees only stored names.
  */
 export const prefixOf = (namespace: string): string => `${namespace}/`;
 
-/** Whether a stored name belongs to the namespace. Every name belongs to a caller without one. */
+/** Whether a stored name belongs to the namespace. A caller without a namespace may use every name. */
 export const isWithin = (namespace: string | undefined, stored: string): boolean =>
   namespace === undefined || stored.startsWith(prefixOf(namespace));
 
-/** The namespace that a stored name belongs to, if any: an administrator's name may begin like one. */
+/** The namespace with which a stored name begins. The name may also be one of an administrator that only looks so. */
 export const namespaceOfName = (stored: string): string | undefined => /^([a-z0-9][a-z0-9-]{0,31})\//.exec(stored)?.[1];
 
-/** A stored name as callers of the namespace write it. A name that is not theirs stays as it is. */
+/** A stored name as callers of the namespace write it. A name of another namespace stays as it is. */
 export const nameWithin = (namespace: string | undefined, stored: string): string =>
   namespace !== undefined && isWithin(namespace, stored) ? stored.slice(prefixOf(namespace).length) : stored;
 
-/** A text of an error with another name of the key that it begins with, as each text of LeaseHeld does. */
-export const nameKey = (text: string, stored: unknown, key: string): string =>
+/** Replaces the stored key at the beginning of an error's text by the caller's key. Each text of LeaseHeld begins with the key. */
+export const withCallersKey = (text: string, stored: unknown, key: string): string =>
   text.startsWith(`${stored} `) ? key + text.slice(`${stored}`.length) : text;
 
 /**
- * Where the names of a function are, as dotted paths; `*` stands for each member of a list. Other fields pass unchanged, so
- * every field that holds a name must be listed.
+ * The fields of a function's requests and answers that hold names, as dotted paths; `*` stands for each member of a list. List every such field
+ * here: in the others, a name passes without its namespace.
  */
 export interface NameFields {
-  /** Keys and aliases in requests, which are stored under the namespace. */
+  /** Keys and aliases in requests. The adapter adds the namespace to them. */
   stored?: readonly string[];
-  /** Paths of objects in requests, which the caller writes with the namespace. */
+  /** Paths of objects in requests. The caller writes them with the namespace. */
   paths?: readonly string[];
-  /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
+  /** Set if the function lists records by `prefix`. */
   listed?: NameListing;
-  /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
+  /** Encrypts the cursors of a list, which may name records of other namespaces. Only functions that list records load the code. */
   cursors?: Cursors;
-  /** Names in answers and in errors. */
+  /** Names in answers and errors. The adapter removes the namespace from them. */
   answered?: readonly string[];
 }
 
+/** A list of records by their names. */
 export interface NameListing {
+  /** The field that names one record. A request with this field lists nothing. */
   unless?: string;
+  /** Whether `prefix` is the beginning of a stored name or of an object's path. */
   of: 'stored' | 'paths';
 }
 
+/** The encryption of cursors. */
 export interface Cursors {
   open(sealed: string, namespace: string): string;
   seal(cursor: string, namespace: string): string;

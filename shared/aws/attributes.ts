@@ -1,6 +1,6 @@
 import type { Item } from './dynamodb.ts';
 
-/** A JSON value as the caller sent it. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** A string attribute. */
@@ -14,17 +14,19 @@ export function number(item: Item, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
+/** The value of JSON text. Text that is not JSON, or is nested too deep for an answer, stays text: another client may have written it. */
+/** The value of JSON text. Text that is not JSON, or is nested too deep for an answer, stays text: another client may have written it. */
 export function jsonOfText(value: string | undefined): Json | undefined {
   if (value === undefined) return undefined;
   try {
     const parsed = JSON.parse(value);
     return isDeep(parsed) ? value : parsed;
   } catch {
-    return value; // another client's `data` is shown as it is
+    return value;
   }
 }
 
-/** Our own data has at most 32 levels. JSON.stringify recurses, so an answer with a deeper value could not be sent. */
+/** The service stores at most 32 levels. JSON.stringify recurses, so it could not write an answer with a much deeper value. */
 const MAX_DEPTH = 100;
 
 function isDeep(value: Json): boolean {

@@ -1,26 +1,22 @@
 import type { Item } from './dynamodb.ts';
 
 /**
- * A condition of DynamoDB with the names and values that it uses, and no others: DynamoDB refuses a request with a name or
- * a value that no expression uses.
+ * A condition of DynamoDB with exactly the names and values that it uses. DynamoDB refuses a request with a name or a value that no expression uses.
  */
 export interface Condition {
-  /** Without outer parentheses: DynamoDB refuses doubled ones. */
+  /** Has no outer parentheses: `all` and `any` add them, and DynamoDB refuses doubled ones. */
   expression: string;
   names?: Record<string, string>;
   values?: Item;
 }
 
-/** True if all of the conditions are. */
 export const all = (...conditions: [Condition, ...Condition[]]): Condition => joined(' AND ', conditions);
 
-/** True if any of the conditions is. */
 export const any = (...conditions: [Condition, ...Condition[]]): Condition => joined(' OR ', conditions);
 
-/** True if the condition is not. */
 export const not = ({ expression, ...rest }: Condition): Condition => ({ expression: `NOT (${expression})`, ...rest });
 
-/** A condition that writes each attribute name with a #, because many names are reserved words. */
+/** A condition whose expression writes attribute names with a #, because many names are reserved words of DynamoDB. */
 export const aliased = (expression: string, values?: Item): Condition => ({
   expression,
   names: Object.fromEntries([...expression.matchAll(/#(\w+)/g)].map(([alias, name]) => [alias, String(name)])),
@@ -28,8 +24,8 @@ export const aliased = (expression: string, values?: Item): Condition => ({
 });
 
 /**
- * The condition's part of a command, together with the names and values of its other expressions.
- * @throws Error if one placeholder would stand for two values: a programming error that DynamoDB could not detect
+ * The fields of a command for its condition, with the names and values of its other expressions too.
+ * @throws Error if one placeholder would stand for two values: a mistake in the code that DynamoDB could not detect
  */
 export function conditionFields(condition: Condition, more: Pick<Condition, 'names' | 'values'> = {}) {
   const names = merged(condition.names, more.names);
@@ -41,7 +37,7 @@ export function conditionFields(condition: Condition, more: Pick<Condition, 'nam
   };
 }
 
-/** DynamoDB refuses empty ones. */
+/** DynamoDB refuses an empty map of names or values. */
 const hasAny = (placeholders: object = {}): boolean => Object.keys(placeholders).length > 0;
 
 function joined(operator: string, conditions: [Condition, ...Condition[]]): Condition {
@@ -67,6 +63,6 @@ function merged<T>(
   return { ...left, ...right };
 }
 
-/** Compares by JSON, because an import of node:util loads many modules of Node, and takes 3 ms of every cold start. */
+/** Compares JSON texts, because importing node:util would take 3 ms of every cold start. */
 const isSameJson = (left: unknown, right: unknown): boolean =>
   left === right || JSON.stringify(left) === JSON.stringify(right);

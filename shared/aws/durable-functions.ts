@@ -5,20 +5,20 @@ import { getEndpointPlugin } from '@smithy/core/endpoints';
 import type { MetadataBearer, StaticOperationSchema, StaticStructureSchema } from '@smithy/types';
 import { stepFunctionsClient } from './step-functions.ts';
 
-// The three operations that Holdfast uses of the API of durable functions. @aws-sdk/client-lambda would add 72 kB to each function that
-// notifies waiters, an eighth of its bundle: the schemas of all operations of Lambda. So the client here is that of Step Functions, which each of these
-// functions has already, with the protocol, the endpoint and the signature of Lambda.
+// Holdfast needs three operations of durable functions. @aws-sdk/client-lambda has the schemas of all operations of Lambda, and would add 72 kB to
+// each function that notifies waiters, an eighth of its bundle. So this file takes the client of Step Functions, which these functions load anyway,
+// and gives it the protocol, the endpoint and the signature of Lambda.
 
 const NAMESPACE = 'com.amazonaws.lambda';
 
 /**
- * A client of Lambda, for the commands of this file. Always a single try over a fresh connection, for the reason of `stepFunctionsClient`: a callback
- * accepts one result, and the answer to a second try does not tell whose the first one was.
+ * A client of Lambda for the commands of this file. Like `stepFunctionsClient`, it sends each request a single time over a fresh connection: a
+ * callback accepts one result, and the answer to a second try does not say whether the first try or another caller completed the callback.
  */
 function lambdaClient(overrides: SFNClientConfig = {}): SFNClient {
   const { endpointProvider } = stepFunctionsClient({ region: 'us-east-1' }).config;
   return stepFunctionsClient({
-    serviceId: 'Lambda', // so AWS_ENDPOINT_URL_LAMBDA sets its endpoint
+    serviceId: 'Lambda', // so that AWS_ENDPOINT_URL_LAMBDA sets its endpoint
     protocol: AwsRestJsonProtocol,
     protocolSettings: { defaultNamespace: NAMESPACE, errorTypeRegistries: [] },
     endpointProvider: (parameters, context) => {
@@ -32,23 +32,30 @@ function lambdaClient(overrides: SFNClientConfig = {}): SFNClient {
   });
 }
 
+/** The numbers by which the SDK's schemas name kinds of shapes. */
 const [STRUCTURE, OPERATION] = [3, 9] as const;
+/** The numbers by which the SDK's schemas name types of members. */
 const [TEXT, FLAG, TIME, BLOB] = [0, 2, 4, 21] as const;
-/** Traits of a member as bits: part of the path, and the whole body. */
+/** The bits by which the SDK's schemas say that a member is a part of the path, or the whole body. */
 const [IN_PATH, IS_BODY] = [1, 16] as const;
 
 const structure = (name: string, members: Record<string, unknown>): StaticStructureSchema =>
   [STRUCTURE, NAMESPACE, name, 0, Object.keys(members), Object.values(members)] as StaticStructureSchema;
 
-interface DescribedExecution {
+interface OperationDescription {
   name: string;
   http: [method: 'GET' | 'POST', path: string];
   input: Record<string, unknown>;
   output?: Record<string, unknown>;
 }
 
-/** A command of Lambda, as the SDK makes its commands. */
-function command<Input extends object, Output extends object>({ name, http, input, output = {} }: DescribedExecution) {
+/** Builds a class for a command of Lambda, as the SDK does for its own commands. */
+function command<Input extends object, Output extends object>({
+  name,
+  http,
+  input,
+  output = {},
+}: OperationDescription) {
   const schema: StaticOperationSchema = [
     ...([OPERATION, NAMESPACE, name, { http: [...http, 200] }] as const),
     ...[structure(`${name}Request`, input), structure(`${name}Response`, output)],
@@ -111,7 +118,7 @@ class GetDurableExecutionCommand extends command<
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** The commands that Holdfast sends to Lambda about durable functions, and the client that sends each of them once. */
+/** The commands that Holdfast sends to Lambda about durable functions, and the client that sends them, each a single time. */
 export const durableFunctions = (overrides: SFNClientConfig = {}) => ({
   client: lambdaClient(overrides),
   /** @param result JSON */
@@ -119,7 +126,7 @@ export const durableFunctions = (overrides: SFNClientConfig = {}) => ({
     new SendDurableExecutionCallbackSuccessCommand({ CallbackId: callbackId, Result: bytes(result) }),
   failure: (callbackId: string, error: ErrorObject) =>
     new SendDurableExecutionCallbackFailureCommand({ CallbackId: callbackId, Error: error }),
-  /** Without the input, the result and the error of the execution, which Holdfast must not read. */
+  /** Reads the state of an execution without its input, result and error, which Holdfast must not read. */
   execution: (arn: string) => new GetDurableExecutionCommand({ DurableExecutionArn: arn, IncludeExecutionData: false }),
 });
 

@@ -13,12 +13,12 @@ import { Sha256 } from './sha256.ts';
 
 export type Item = Record<string, AttributeValue>;
 
-/** How often a request is sent before its failure is the answer: the first time, and again. */
+/** How often the SDK sends a request, with the first try. */
 export const MAX_TRIES = 3;
 
 /**
- * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
- * A try is cut after two seconds (DynamoDB answers in milliseconds), which leaves the shortest function time for all three tries.
+ * The client of DynamoDB for every function. The SDK takes endpoint, region and credentials from its own environment variables. Each try ends after two
+ * seconds, so that even the shortest function has time for three tries. DynamoDB answers in milliseconds.
  */
 export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBClient {
   const client = new DynamoDBClient({
@@ -27,14 +27,14 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
     sha256: Sha256,
     ...overrides,
   });
-  // It filters request and answer for a log, at every call, even if the client has no logger.
+  // The logger filters request and answer at every call, even if the client has no log.
   client.middlewareStack.remove('loggerMiddleware');
   return client;
 }
 
 /**
- * The outcome of a conditional write: whether it was `won`, as in every type of an outcome here. `old` is the item that did not meet the condition; undefined if there was none. `unanswered`: an earlier try of
- * the SDK's got no answer, so the write may have landed before others wrote over it.
+ * The outcome of a conditional write, which is won if the condition held. `old` is the item that did not meet the condition, undefined if there was no
+ * item. `unanswered`: an earlier try got no answer, so the write may have landed, and another writer may then have replaced it.
  */
 type ConditionalOutcome =
   | { won: true; item?: Item | undefined }
@@ -43,8 +43,8 @@ type ConditionalOutcome =
 type ConditionalWrite = AwsRequest<PutItemCommand | UpdateItemCommand | DeleteItemCommand>;
 
 /**
- * One conditional write, and no read: a lost condition brings the standing item along
- * (ReturnValuesOnConditionCheckFailure: ALL_OLD must be set on the command).
+ * Sends one conditional write. If the condition fails, DynamoDB returns the item that is there, so no read is needed. The command must set
+ * `ReturnValuesOnConditionCheckFailure: 'ALL_OLD'`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function conditionalWrite(

@@ -1,18 +1,18 @@
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 
-/** Subscribers recognise the events of Holdfast by it. */
+/** The source of the events of Holdfast, by which rules select them. */
 export const EVENT_SOURCE = 'holdfast';
 
-/** EventBridge takes no more in one request. */
+/** EventBridge accepts at most this many events in one request. */
 const MOST_ENTRIES = 10;
 
-/** Puts events of one type on the bus. @throws Error if the bus did not take one of them */
+/** Puts events of one type on the bus. @throws Error if the bus refused one of them */
 export type PutEvents = (type: string, details: readonly object[], signal: AbortSignal) => Promise<void>;
 
 /**
- * Puts events on the default event bus, each with the name of the deployment, because several may share the bus. The client is loaded at the first
- * event, because most runs send none.
- * @param client a test's own; the default takes endpoint, region and credentials from the SDK's environment variables
+ * Puts events on the default event bus. Each event names the deployment, because several deployments may share the bus. The client is loaded with
+ * the first event, because most runs send none.
+ * @param client for tests; the default takes endpoint, region and credentials from the SDK's environment variables
  */
 export function eventBus(service: string, client?: EventBridgeClient): PutEvents {
   let bus = client;

@@ -2,31 +2,31 @@ import { HeadObjectCommand, type HeadObjectCommandOutput, S3Client, type S3Clien
 import type { Call } from './call.ts';
 import { attempt, reading, toHoldfastError } from './send.ts';
 
-/** How often a request is sent before its failure is the answer: the first time, and again. */
+/** How often the SDK sends a request, with the first try. */
 const MAX_S3_TRIES = 3;
 
 /**
- * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
- * A try is cut after five seconds, which is long for a megabyte; copies are given their own time.
+ * The client of S3 for every function. The SDK takes endpoint, region and credentials from its own environment variables. Each try ends after five
+ * seconds, which is long for a megabyte. Copies set a longer time.
  */
 export function s3Client(overrides: S3ClientConfig = {}): S3Client {
   return new S3Client({
     maxAttempts: MAX_S3_TRIES,
-    // Emulators and private endpoints have no host name for each bucket; S3 itself takes either style.
+    // Emulators and private endpoints do not have a host name for each bucket. S3 itself accepts both styles.
     forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3),
     requestHandler: { connectionTimeout: 1000, requestTimeout: 5000, throwOnRequestTimeout: true },
     ...overrides,
   });
 }
 
-/** An object of a bucket. */
 interface ObjectLocation {
   bucket: string;
   key: string;
 }
 
 /**
- * The object at a key; undefined if there is none. S3 answers the same for a bucket that does not exist.
+ * Sends a HEAD of an object.
+ * @returns undefined if there is no object. S3 gives the same answer if the bucket does not exist
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function headObject(

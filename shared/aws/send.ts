@@ -3,29 +3,27 @@ import type { Command, FinalizeHandler, MetadataBearer } from '@smithy/types';
 import { HoldfastError } from '../errors.ts';
 import type { Call } from './call.ts';
 
-/** The action of a request and its resource, which an error then names. */
+/** What a request does, in the words of an error. */
 export interface Operation {
   kind: 'read' | 'write';
   /** For example `table holdfast-prod-leases`. */
   resource: string;
-  /** For a write: what to add to the same call so that a retry learns the outcome of this one. */
+  /** Fields that the caller adds to a retry, so that the retry learns the outcome of this write. */
   retryWith?: Record<string, string>;
 }
 
-/** @param resource for example `table holdfast-prod-leases` */
 export const reading = (resource: string): Operation => ({ kind: 'read', resource });
 
-/** @param retryWith what to add to the same call so that a retry learns the outcome of this one */
 export const writing = (resource: string, retryWith?: Record<string, string>): Operation => ({
   kind: 'write',
   resource,
   ...(retryWith && { retryWith }),
 });
 
-/** How long callers should wait for a dependency that is down or slow, so that retries do not add to its load. */
+/** How long callers should wait before a retry if AWS is down or slow, so that retries do not add to the load. */
 const RETRY_AFTER_MS = 1000;
 
-// biome-ignore lint/suspicious/noExplicitAny: any command of any SDK client; its own types come back in OutputOf
+// biome-ignore lint/suspicious/noExplicitAny: any command of any SDK client; OutputOf finds the type of its output
 type SdkCommand = Command<any, any, any, any, any>;
 // biome-ignore lint/suspicious/noExplicitAny: as above
 type OutputOf<C extends SdkCommand> = C extends Command<any, any, any, infer Output, any> ? Output : never;
@@ -33,14 +31,13 @@ interface SdkClient {
   send(command: never, options: { abortSignal: AbortSignal; requestTimeout?: number }): Promise<unknown>;
 }
 
-/** A command with its action, which an error then names. */
 export interface AwsRequest<C extends SdkCommand = SdkCommand> {
   command: C;
   operation: Operation;
 }
 
 /**
- * Sends a command without a condition under the invocation's deadline.
+ * Sends a command without a condition. The request ends with the signal of the call.
  * @throws HoldfastError Throttled, Unavailable, or OutcomeUnknown if a write may have landed
  */
 export async function send<C extends SdkCommand>(
@@ -53,18 +50,18 @@ export async function send<C extends SdkCommand>(
   throw toHoldfastError(tried.error, operation, tried.unanswered);
 }
 
-/** `unanswered` says whether any try was sent and got no answer about itself: the write may have landed, or still land. */
+/** The outcome of a request. `unanswered`: a try was sent and got no answer, so the write may have landed, or may still land. */
 export type Attempt<Output> = { output: Output } | { error: SdkError; unanswered: boolean };
 
 interface Tries<C extends SdkCommand> {
   command: C;
-  /** Milliseconds for each try, instead of the client's own. */
+  /** The most milliseconds of each try. The default is that of the client. */
   requestTimeout?: number;
-  /** Called before each try, because the SDK retries by itself. A try that it refuses fails with the code TOO_LATE. */
+  /** Called before each try, because the SDK retries on its own. If true, the try is not sent, and the request fails with the code TOO_LATE. */
   tooLate?: (() => boolean) | undefined;
 }
 
-/** As `send`, for code that handles the errors of the service itself: most errors of S3 have only a name. */
+/** Sends a command like `send`, and returns an error of AWS instead of throwing it. For code that decides by the error. */
 export async function attempt<C extends SdkCommand>(
   client: SdkClient,
   { command, tooLate, ...options }: Tries<C>,
@@ -86,18 +83,21 @@ export interface SdkError extends Error {
   syscall?: string;
 }
 
-/** The code of the error with which a try was held back. */
+/** The code of the error of a try that was not sent because of `tooLate`. */
 export const TOO_LATE = 'TOO_LATE';
 
-/** A try that failed in one of these calls never left the machine. An open connection can also meet an unreachable host. */
+/**
+ * System calls that come before the request is sent: a try that failed in one of them cannot have landed. The error code alone does not show this,
+ * because EHOSTUNREACH can also end a connection that is open.
+ */
 const BEFORE_SENDING = new Set(['getaddrinfo', 'connect']);
 
-/** Only the message distinguishes the two timeouts of the SDK. This is the one before there is a connection. */
+/** The message of the SDK if the time to connect is over. The SDK's two timeouts differ only in their messages. */
 const NO_CONNECTION = /did not establish a connection/;
 
 /**
- * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
- * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
+ * Notes whether a try of the command was sent and got no answer. The last error does not show this: if the reply to a write is lost and its retries are
+ * throttled, the request ends with a throttling error, and yet the write may have landed.
  */
 function watchTries({ command, tooLate }: Tries<SdkCommand>, signal: AbortSignal): { unanswered: boolean } {
   const tries = { unanswered: false };
@@ -112,20 +112,23 @@ function watchTries({ command, tooLate }: Tries<SdkCommand>, signal: AbortSignal
         throw error;
       }
     },
-    // Low priority puts it inside the SDK's retry loop, where it sees every try.
+    // A step of low priority runs inside the SDK's retry loop, so this code sees every try.
     { step: 'finalizeRequest', priority: 'low', name: 'watchTries' },
   );
   return tries;
 }
 
-/** A 4xx is a decision not to write, and so is S3's SlowDown. Any other 5xx is not, nor a success without a readable body. */
+/**
+ * Whether the error shows that the try did not write: AWS answered with a 4xx or by throttling (such as S3's SlowDown, a 503), or the try was never
+ * sent. After another 5xx, or a success with an unreadable body, the write may have landed.
+ */
 function isAnswer(error: SdkError): boolean {
   const status = error.$metadata?.httpStatusCode;
   if (status !== undefined) return (status >= 400 && status < 500) || isThrottlingError(error as never);
   return BEFORE_SENDING.has(error.syscall ?? '') || error.code === 'ECONNREFUSED' || NO_CONNECTION.test(error.message);
 }
 
-/** The documented error for a failure that no rule explains. A decision of the store, such as a failed condition, is its sender's to handle. */
+/** The documented error for a failed request. The sender handles failures that it expects, such as a failed condition, before it calls this. */
 export function toHoldfastError(error: SdkError, operation: Operation, unanswered: boolean): HoldfastError {
   if (unanswered && operation.kind === 'write') return outcomeUnknown(operation, error);
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';
@@ -157,8 +160,8 @@ export function outcomeUnknown(
 }
 
 /**
- * Adds `retryWith` to an error after which a repeat of the call learns what became of it: OutcomeUnknown, and if the call has a ticket or a slot, Throttled and
- * Unavailable too. Throws every other error as it is.
+ * Adds `retryWith` to an error after which the caller needs these fields to learn the outcome by a retry: to OutcomeUnknown, and to Throttled and
+ * Unavailable if the call has a ticket or a slot. Throws every other error unchanged.
  */
 export const addRetryWith =
   (retryWith: { requestId: string; ticket?: string; slot?: string }) =>
@@ -175,9 +178,9 @@ export const addRetryWith =
     });
   };
 
-/** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */
+/** Why a request failed, in words for the caller. AWS's own message can contain keys and item values, so only the log shows it, as the cause. */
 function reason(error: SdkError, resource: string): string {
-  // S3 answers a HEAD without a body, and therefore without an error name.
+  // S3's answer to a HEAD does not have a body, so only the status shows the denial.
   const isDenied = error.$metadata?.httpStatusCode === 403 || error.name === 'AccessDeniedException';
   if (isDenied) return `access to ${resource} is denied: check the IAM permissions`;
   switch (error.name) {

@@ -2,8 +2,8 @@ import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:cr
 import type { Hash, SourceData } from '@smithy/types';
 
 /**
- * The SHA-256 with which a client signs, a keyed one (HMAC) if there is a secret. Node takes several times as long for the bytes of a key
- * as for a KeyObject, and the SDK, which keeps the bytes of a day's signing key, would pass them at every request.
+ * The SHA-256 with which the SDK signs requests: an HMAC if the SDK passes a secret. The SDK passes the bytes of the day's signing key with every
+ * request. Node is several times faster with a KeyObject, so this class makes one from the bytes and keeps it.
  */
 export class Sha256 implements Hash {
   readonly #hash;
@@ -16,13 +16,12 @@ export class Sha256 implements Hash {
     this.#hash.update(typeof data === 'string' ? data : bytesOfData(data));
   }
 
-  /** Ends the hash. */
   async digest(): Promise<Uint8Array> {
     return this.#hash.digest();
   }
 }
 
-/** By the array that the SDK keeps, so that a key is forgotten with it. */
+/** The key objects, by the array that the SDK passed. A key is forgotten when the SDK forgets its array. */
 const keys = new WeakMap<object, KeyObject>();
 
 function hmacKey(secret: SourceData): KeyObject | string {

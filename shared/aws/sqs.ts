@@ -2,17 +2,16 @@ import { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { Call } from './call.ts';
 import { attempt } from './send.ts';
 
-/** Sends a payload to a queue, which delivers it after so many seconds. */
+/** Sends a payload to an SQS queue. Its consumers receive the message after `delaySeconds`. */
 export type DelayedSender = (payload: object, delaySeconds: number, call: Call) => Promise<void>;
 
 /**
- * Best effort: a message only speeds up work that happens anyway. A failure is therefore ignored, and there is only one
- * short try.
+ * A sender that tries each message a single time and ignores a failure, because a message only makes happen sooner what happens anyway.
  */
 export function delayedSender(queueUrl: string): DelayedSender {
   const client = new SQSClient({
     maxAttempts: 1,
-    // Otherwise the host of the URL replaces the endpoint that the environment names, so a local stack would send to AWS.
+    // Without this option the SDK takes the endpoint from the queue's URL and ignores the environment, so a local stack would send to AWS.
     useQueueUrlAsEndpoint: false,
     requestHandler: { connectionTimeout: 500, requestTimeout: 1000, throwOnRequestTimeout: true },
   });

@@ -1,12 +1,12 @@
 import { SFNClient, type SFNClientConfig } from '@aws-sdk/client-sfn';
 
-/** A connection for each request. */
+/** Opens a new connection for each request. */
 const FRESH = { keepAlive: false };
 
 /**
- * The client of the queue. Always a single try: if SendTaskSuccess lands and its reply is lost, Step Functions answers a second
- * try that the task is gone, and the lease would pass to another task while this one holds it. So no request may meet a connection that was
- * closed while it was idle, as happens to an environment that Lambda froze: its failure would be the only try.
+ * The client of Step Functions, which sends each request a single time. The danger of a second try: if SendTaskSuccess lands and its reply is lost, Step
+ * Functions answers the second try that the task is gone, and Holdfast would pass the lease to another task while this task holds it. Each request has
+ * a new connection, because the only try would fail on an idle connection that was closed while Lambda had frozen the function.
  */
 export function stepFunctionsClient(overrides: SFNClientConfig = {}): SFNClient {
   return new SFNClient({

@@ -15,30 +15,29 @@ import type { Item } from './dynamodb.ts';
 import { attempt, type Operation, outcomeUnknown, toHoldfastError } from './send.ts';
 
 /**
- * `old` holds the items that did not meet their conditions, as far as they exist, in the order of the transaction. `tokenIsUsed`: no
- * condition was tested, because the token stands for a transaction of the last ten minutes with other parameters.
+ * The outcome of a transaction. `old` has the items that failed their conditions, in the order of the transaction, without those that do not exist.
+ * `tokenIsUsed`: a transaction of the last ten minutes had the same token and other parameters, so DynamoDB tested no condition.
  */
 export type TransactionOutcome = { won: true } | { won: false; tokenIsUsed: boolean; old: Item[] };
 
 interface Transaction {
-  /** Each condition with ReturnValuesOnConditionCheckFailure: ALL_OLD. */
+  /** Each item with a condition must set `ReturnValuesOnConditionCheckFailure: 'ALL_OLD'`. */
   items: TransactWriteItem[];
-  /** At most 36 characters; made up when undefined. */
+  /** At most 36 characters. The default is a new UUID. */
   token?: string | undefined;
   operation: Operation;
 }
 
-/** How often a transaction that conflicts with another one is tried: 5 times in up to 375 ms. */
+/** A transaction that conflicts with another transaction is tried 5 times in at most 375 ms. */
 const FIRST_PAUSE_MS = 25;
 const MAX_TRANSACTION_TRIES = 5;
 
-/** Transient reasons, which a later try may not meet. */
+/** Reasons of a cancellation that may be gone at the next try. */
 const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /**
- * One transaction, and no read: it is won as a whole, or the conditions that failed bring their standing items along.
- * Where it meets another transaction it is tried again. All tries carry one token, by which DynamoDB recognises
- * one that landed without an answer.
+ * Sends one transaction, and tries again if it conflicts with another transaction. If a condition fails, DynamoDB returns the item that is there, so no
+ * read is needed. All tries have the same token, so DynamoDB knows the transaction again if an earlier try landed and its answer was lost.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function transact(
@@ -66,13 +65,13 @@ export async function transact(
   }
 }
 
-/** Why it was cancelled. A try of the same token that is still under way is a transaction in the way like any other. */
+/** Why DynamoDB cancelled the transaction. An earlier try that is still under way counts as another transaction. */
 function reasonsOf(error: Error): CancellationReason[] | undefined {
   if (error instanceof TransactionInProgressException) return [{ Code: 'TransactionConflict' }];
   return error instanceof TransactionCanceledException ? (error.CancellationReasons ?? []) : undefined;
 }
 
-/** Jittered, each about twice as long as the one before. */
+/** The pauses between the tries, with jitter. Each is about twice as long as the pause before. */
 export function* conflictPauses(ids: Ids): Generator<number, undefined> {
   for (let tries = 1, pause = FIRST_PAUSE_MS; tries < MAX_TRANSACTION_TRIES; tries++, pause *= 2)
     yield pause * (0.5 + ids.random() / 2);

@@ -1,11 +1,11 @@
-/** @throws Error naming the variable; a function that lacks its settings must not start. */
+/** @throws Error naming the variable if it is not set or empty, so that a function does not start without its settings */
 export function requiredString(name: string, env: NodeJS.ProcessEnv): string {
   const value = env[name];
   if (!value) throw new Error(`${name} is not set`);
   return value;
 }
 
-/** @throws Error naming the variable unless it holds a whole number of at least zero. */
+/** @throws Error naming the variable unless it is a whole number of at least zero */
 export function wholeNumber(name: string, fallback: number, env: NodeJS.ProcessEnv): number {
   const value = env[name];
   if (value === undefined) return fallback;

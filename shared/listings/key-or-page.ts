@@ -20,7 +20,7 @@ export const keyOrPage = (mostKeyBytes: number) =>
       }),
     );
 
-/** Where such a call and its answer have keys. */
+/** The fields with keys in such a call and its answer. */
 export const KEY_OR_PAGE_NAME_FIELDS: NameFields = {
   stored: ['key'],
   listed: { unless: 'key', of: 'stored' },

@@ -10,17 +10,20 @@ import { decodeCursor, encodeCursor } from './cursor.ts';
 import { Page, ROWS_READ_PER_PAGE } from './pages.ts';
 
 interface ListedRows<View> {
-  /** What the keys of the rows begin with. */
+  /** The beginning of the keys of the rows. */
   prefix: string;
   limit?: number | undefined;
   cursor?: string | undefined;
-  /** Undefined for a row that is not listed. */
+  /** The row as callers see it. Undefined if the row is not listed. */
   viewOf(item: Item): View | undefined;
-  /** As for a `Page`. */
+  /** See `Page`. */
   abridged(view: View): View;
 }
 
-/** A page of the rows of one kind in the table of leases, in no particular order. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+/**
+ * Reads a page of the rows of one kind in the leases table, in the order of the scan.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
+ */
 export async function listRows<View>(
   { dynamodb, table }: { dynamodb: DynamoDBClient; table: string },
   { prefix, limit = DEFAULT_LIMIT, cursor, viewOf, abridged }: ListedRows<View>,
@@ -45,7 +48,7 @@ export async function listRows<View>(
     const view = viewOf(items[read] ?? {});
     if (view !== undefined && !page.add(view)) break;
   }
-  // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
+  // A scan can continue after any key, not only after the last key of an answer.
   const last = read < items.length ? items[read - 1]?.key?.S : output.LastEvaluatedKey?.key?.S;
   return { keys: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import { ONCE_IDS, ONCE_ROWS } from '../locks/record/identity.ts';
-import { nameKey } from '../namespace.ts';
+import { withCallersKey } from '../namespace.ts';
 
 /** The stored key for the key of a caller. */
 export const onceRowOf = (key: string): string => ONCE_ROWS + key;
@@ -33,7 +33,7 @@ export const withKey =
     if (!(error instanceof HoldfastError) || error.context.key === undefined) throw error;
     const { code, message, context, cause } = error;
     const { actual } = context;
-    throw new HoldfastError(code, nameKey(message, context.key, key), {
+    throw new HoldfastError(code, withCallersKey(message, context.key, key), {
       ...context,
       key,
       ...(typeof actual === 'object' && actual !== null && { actual: { ...actual, key } }),

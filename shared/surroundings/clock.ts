@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as the rules see it. Tests pass a clock that they move by hand. */
+/** The clock of the domain. Tests pass a clock that they move by hand. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
-  /** Resolves after `ms`; rejects with the signal's reason as soon as `signal` aborts. */
+  /** Resolves after `ms` milliseconds. Rejects as soon as `signal` aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -15,8 +15,8 @@ export const systemClock: Clock = {
   },
 };
 
-/** Whether a Date can hold it (8.64e15 ms, 275,760 AD): other clients may write any number. */
+/** Whether a Date can hold the time, which ends at 8.64e15 ms. Other clients may write any number. */
 export const isInstant = (epochMs: number): boolean => Math.abs(epochMs) <= 8.64e15;
 
-/** An instant as answers and logs write it, such as `2026-11-26T15:36:42.273Z`. */
+/** A time in ISO 8601, such as `2026-11-26T15:36:42.273Z`. */
 export const instant = (epochMs: number): string => new Date(epochMs).toISOString();

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 
-/** The source of identifiers and chance. Tests pass a seeded one. */
+/** The source of ids and random numbers. Tests pass a seeded one. */
 export interface Ids {
-  /** A version 4 UUID, unguessable. */
+  /** A version 4 UUID that cannot be guessed. */
   uuid(): string;
   /** A number in [0, 1), for jitter. */
   random(): number;

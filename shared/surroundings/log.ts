@@ -1,21 +1,21 @@
 import { systemClock } from './clock.ts';
 
-/** Metrics that go out with a line, in CloudWatch's embedded metric format. */
+/** The metrics of a log line, in CloudWatch's embedded metric format. */
 export interface Metrics {
-  /** Epoch milliseconds: the period in which CloudWatch counts them. */
+  /** The time at which CloudWatch counts the metrics, in epoch milliseconds. */
   at: number;
-  /** Names of fields: CloudWatch counts each metric once for each list, by the service and their values. */
+  /** Lists of fields of the line. For each list, CloudWatch counts the metrics by the service and the values of the fields. */
   dimensions: string[][];
   values: Record<string, Measured>;
 }
 
 interface Measured {
-  /** Of a list, CloudWatch counts each value. */
+  /** If this is a list, CloudWatch counts each of its values. */
   value: number | number[];
   unit: 'Count' | 'Milliseconds' | 'Seconds';
 }
 
-/** A metric takes no more values from one line. */
+/** CloudWatch accepts at most this many values of a metric in one line. */
 const MAX_METRIC_VALUES = 100;
 
 export const count = (value: number): Measured => ({ value, unit: 'Count' });
@@ -28,9 +28,9 @@ type Level = (typeof LEVELS)[number];
 export const measured = (value: number[], unit: Measured['unit']): Measured => ({ value, unit });
 
 /**
- * Writes one line of JSON to standard output, which Lambda keeps as one event: what happened, and the metrics with it. CloudWatch bills by the
- * byte and a write takes longer than making the line, so nothing has a second line of its own. Below the level `LOG_LEVEL` the metrics go out alone.
- * @param fields what JSON can hold. Never a lease id, a version or a task token: they are proofs.
+ * Writes one line of JSON to standard output, with what happened and its metrics. They share a line, because CloudWatch bills by the byte, and writing a
+ * line takes longer than making it. Below the level `LOG_LEVEL`, only the metrics are written.
+ * @param fields JSON values. Never a lease id, a version or a task token: whoever reads one can use it
  */
 export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metrics?: Metrics): void {
   if (LEVELS.indexOf(level) < settings.least) {
@@ -46,7 +46,7 @@ export interface LogFields extends Record<string, unknown> {
   message: string;
 }
 
-/** Writes the metrics alone. @param fields among which the dimensions' values are */
+/** Writes a line of metrics only. @param fields the fields that `dimensions` names, among others */
 export function logMetrics(metrics: Metrics | undefined, fields: Record<string, unknown> = {}): void {
   if (!metrics || !settings.namespace) return;
   for (const part of [metrics, ...restOf(metrics)]) writeMetrics(part, fields);
@@ -57,10 +57,10 @@ function writeMetrics(metrics: Metrics, fields: Record<string, unknown>): void {
   writeLine({ service: settings.service, ...Object.fromEntries(values) }, metrics);
 }
 
-/** Read once: a look at the environment is a system's call, and this is done at each invocation. */
+/** The settings of the log. They are read at the start, because reading the environment takes a system call. */
 const settings = readSettings(process.env);
 
-/** Without a namespace there are no metrics. @throws Error naming the variable at fault */
+/** Without METRICS_NAMESPACE, metrics are not written. @throws Error naming a variable with a wrong value */
 function readSettings(env: NodeJS.ProcessEnv) {
   const { LOG_LEVEL = 'INFO', SERVICE_NAME: service = 'holdfast', METRICS_NAMESPACE: namespace } = env;
   const least = LEVELS.indexOf(LOG_LEVEL.toUpperCase() as Level);
@@ -68,13 +68,13 @@ function readSettings(env: NodeJS.ProcessEnv) {
   return { least, service, namespace };
 }
 
-/** One write, because each is a system's call and takes longer than making the line. */
+/** Writes line and metrics by a single system call, because each call takes longer than making the line. */
 function writeLine(line: Record<string, unknown>, metrics: Metrics | undefined): void {
   const text = JSON.stringify(line);
   process.stdout.write(metrics && settings.namespace ? `${text.slice(0, -1)},${embedded(metrics)}}\n` : `${text}\n`);
 }
 
-/** The members of a line that are its metrics. Most of their text is the same at each call, so it is made once. */
+/** The metrics as members of a line's JSON. Most of their text is the same at each call, so it is kept in `directives`. */
 function embedded({ at, dimensions, values }: Metrics): string {
   let members = '';
   let kind = `${dimensions}`;
@@ -97,11 +97,11 @@ const directiveOf = (dimensions: Metrics['dimensions'], values: Metrics['values'
     Metrics: Object.entries(values).map(([Name, { unit }]) => ({ Name, Unit: unit })),
   });
 
-/** One value, or as many as a line takes. */
+/** The value of a metric in the line of its call: a number, or as many numbers as a line may have. */
 const inOneLine = (value: number | number[]) =>
   Array.isArray(value) ? (value.length === 1 ? value[0] : value.slice(0, MAX_METRIC_VALUES)) : value;
 
-/** The values of long lists that a line leaves out, in lines of their own. */
+/** The further values of long lists, for lines of their own. */
 function* restOf(metrics: Metrics | undefined): Generator<Metrics> {
   if (!metrics || !settings.namespace) return;
   for (const [name, { value, unit }] of Object.entries(metrics.values))

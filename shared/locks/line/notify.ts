@@ -3,7 +3,7 @@ import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../../aws/call.ts';
 import { type Attempt, attempt, type SdkError } from '../../aws/send.ts';
 import { HoldfastError, type Problem } from '../../errors.ts';
-import { nameKey, nameWithin } from '../../namespace.ts';
+import { nameWithin, withCallersKey } from '../../namespace.ts';
 import { logLine } from '../../surroundings/log.ts';
 import { type EndedGrant, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
@@ -65,7 +65,7 @@ export async function notifyFailed(
   call: Call,
 ): Promise<NotifyOutcome> {
   const key = nameWithin(waiter.namespace, waiter.key);
-  const problem = { ...error.problem(waiter.ticket), key, detail: nameKey(error.message, waiter.key, key) };
+  const problem = { ...error.problem(waiter.ticket), key, detail: withCallersKey(error.message, waiter.key, key) };
   const outcome = await sendMessage(dependencies, { waiter, message: { problem } }, call);
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }

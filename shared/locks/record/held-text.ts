@@ -20,7 +20,7 @@ interface Refused {
   room: 'line' | 'free' | undefined;
 }
 
-/** The message begins with the key, because `nameKey` replaces the stored key there with the key that the caller named. */
+/** The message begins with the key, because `withCallersKey` replaces the stored key there with the key that the caller named. */
 export function heldText({ key, holder, expiresAt, isBound, used, holders, asked, cap, room }: Refused): string {
   if (cap?.limit === 0) return `${key} is paused by an operator: ${cap.reason}`;
   if (room === 'line') return `${key} has other waiters in line`;
