@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { licencesText } from '../build/licences.ts';
 import { bundle, bundleSearch } from './bundle.ts';
 
-/** The whole command with its page, in bytes after gzip. */
+/** The most bytes of the whole command with its page, after gzip. */
 const MAX_BYTES = 60_500;
 
 const DIST = join(import.meta.dirname, 'dist');

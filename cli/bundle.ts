@@ -10,18 +10,17 @@ import { bundlePage } from '../console/bundle.ts';
 import { SEARCH_FILE } from './src/aws/file.ts';
 
 /**
- * Writes the program beside the command that searches AWS keys by AWS's own providers. The command starts it only to sign with keys that
- * are not in its environment.
- * @returns the packages of npm that have code in it
+ * Writes the program that searches AWS credentials by the providers of AWS. The command starts it only if its environment has no credentials.
+ * @returns the npm packages whose code is in the program
  */
 export const bundleSearch = (folder: string): Promise<BundledPackage[]> =>
   bundleProgram(join(import.meta.dirname, 'src/aws/main.ts'), join(folder, SEARCH_FILE));
 
 /**
- * Writes the command as one file that runs without any package. The code and the page are in it as one Brotli stream, which takes a
- * seventh less than their gzip would, and which Node takes apart in two milliseconds.
- * @param isSmall whether to spend the second that packs it as small as it can be
- * @returns the packages of npm that have code in it
+ * Writes the command as one file that runs without any package. It contains the code and the page as one Brotli stream, which is a seventh smaller than gzip,
+ * and which Node unpacks in two milliseconds.
+ * @param isSmall true to spend a second more on the smallest file
+ * @returns the npm packages whose code is in the command
  */
 export async function bundle(outfile: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
   const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(shortened(`${OWN_OF_PAGE} ${OWN_OF_PREACT}`))]);
@@ -37,7 +36,7 @@ export async function bundle(outfile: string, { isSmall = true } = {}): Promise<
 
 const BETWEEN = '\0';
 
-/** Two parameters that say how Brotli writes the distances between what is alike. Which are best, only trying tells. */
+/** Two parameters of Brotli for the distances between repeated texts. Only trying shows which are best. */
 const DISTANCES = [0, 1, 2, 3].flatMap((postfix) => [0, 4, 12].map((direct) => [postfix, direct << postfix] as const));
 
 async function smallest(text: string): Promise<Buffer> {
@@ -57,22 +56,22 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
   promisify(brotliCompress)(text, { params });
 
 /**
- * Properties of our own that become letters, although a browser may have some by the same name. None of them may be one that the
- * service, the command line, the providers of credentials, what we use of Node and of a browser, or what we print has too: the minifier cannot tell whose a property is.
+ * Our own property names that the minifier shortens. The minifier cannot tell whose a property is, so none of them may also be a property of the service, the
+ * command line, the providers of credentials, the parts of Node and of browsers that we use, or the JSON that we print.
  */
 export const OWN_OF_VERBS =
   'after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed connect ' +
   'controller doubt example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
-  'handedOver hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce least leftMs line linked look ' +
-  'lost maxHoldMs mayBeDone mayGoOn misuse monotonic most noAnswer noTimeout notExecutable notFound note notes ' +
+  'handedOver hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce least leftMs line linked ' +
+  'lost maxHoldMs mayBeDone mayContinue misuse monotonic most noAnswer noTimeout notExecutable notFound note notes ' +
   'number onEvent onLost onRetry output parent progress readKey readLease readable refused releaseTimeoutMs remove ' +
-  'say sayToProgram sentAt settings show staged summary takeBack takesCommand takesKey takesLimit terminate transport ' +
+  'say sayToProgram sentAt settings show staged summary takesCommand takesKey takesLimit terminate tick transport ' +
   'usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant isReversed ' +
-  'isSaid isSpare label lease leaseKey lifts more needsLook nextAt noun onAct onData onDone onHelp onSkip onWish openId over ' +
+  'isSaid isSpare label lease leaseKey lifts more needsAttention nextAt noun onAct onData onDone onHelp onSkip onWish openId over ' +
   'polled problem query refresh refusal saw settings show step subject texts total view what who wholeMs wide wish';
-/** The fields that Preact keeps to itself: it has shortened them so far, but for the two underscores. */
+/** The private fields of Preact, which it has shortened already except for their two underscores. */
 const OWN_OF_PREACT = '__\\w?';
 
 const shortened = (names: string): MinifyOptions => ({
@@ -80,8 +79,8 @@ const shortened = (names: string): MinifyOptions => ({
 });
 
 /**
- * SIGUSR1 opens a debugger until a program listens to it. As a function's body, the code sees `require`, `self` and `page`. It must
- * require what is a part of Node: an import reads each export.
+ * The first lines of the command, which unpack the others. They listen to SIGUSR1, because otherwise it opens a debugger. The code is the body of a function,
+ * which receives `require`, `self` and `page`: `require` is faster than an import, which reads each export of a module of Node.
  */
 const unpacking = (packed: string, notice: string): string => `#!/usr/bin/env node
 ${notice}import{createRequire as c}from"node:module"
@@ -90,7 +89,7 @@ const s=import.meta.url,r=c(s),[y,f,p]=\`\${r("node:zlib").brotliDecompressSync(
 Function("require","self","page",f)(r,s,{script:p,style:y})
 `;
 
-/** Whose it is. The whole licence does not fit: `npm run build` writes it beside. */
+/** The owner of a package, in a line. The whole licence is in LICENSES.txt, which `npm run build` writes beside the command. */
 function noticeOf({ name, version, license, texts }: BundledPackage): string {
   const [owner = ''] = /^Copyright .*$/m.exec(texts.join('\n')) ?? [];
   return `// ${name} ${version} (${license}) ${owner}\n`;
@@ -104,7 +103,7 @@ async function bundleVerbs(): Promise<{ code: string; inputs: string[] }> {
     transform: { ...PROGRAM.transform, define: { 'import.meta.url': 'self' } },
     plugins: [inOneFile],
   });
-  // None of what is imported of Node looks at `this`.
+  // No function that is imported from Node reads `this`.
   const code = output[0].code.replace(/\(0, (node_\w+\.\w+)\)\(/g, '$1(');
   return { code, inputs: [...inputsOf(output).keys()] };
 }
@@ -117,10 +116,10 @@ const PROGRAM = {
   output: { format: 'cjs', codeSplitting: false },
 } as const satisfies BuildOptions;
 
-/** What the command has in place of some of its modules. */
-const IN_PLACE: [file: RegExp, code: (path: string) => Promise<string> | string][] = [
+/** Modules that the build replaces. */
+const REPLACED: [file: RegExp, code: (path: string) => Promise<string> | string][] = [
   [/console\/files\.ts$/, () => 'export const pageFiles = async () => page;'],
-  // The guard is text for `node -e`, so that the command stays one file.
+  // The guard becomes a text for `node -e`, so that the command stays one file.
   [
     /guard\/program\.ts$/,
     async (path) => {
@@ -129,9 +128,9 @@ const IN_PLACE: [file: RegExp, code: (path: string) => Promise<string> | string]
       return `export const GUARD_ARGS = ${JSON.stringify(['-e', output[0].code.trim()])};`;
     },
   ],
-  // Only a reader of the source needs the indentation of the script for the shell.
+  // The shell does not need the indentation of its script.
   [/guard\/terminal-job\.ts$/, async (path) => (await readFile(path, 'utf8')).replace(/^ +/gm, '')],
-  // The one file has the signer anyway, and needs no code that loads it later.
+  // The command always contains the signer, so it needs no code that loads it later.
   [
     /clients\/typescript\/src\/http\.ts$/,
     async (path) =>
@@ -143,5 +142,5 @@ const IN_PLACE: [file: RegExp, code: (path: string) => Promise<string> | string]
 
 const inOneFile: Plugin = {
   name: 'in one file',
-  load: (path) => IN_PLACE.find(([file]) => file.test(path))?.[1](path),
+  load: (path) => REPLACED.find(([file]) => file.test(path))?.[1](path),
 };

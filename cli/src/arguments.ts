@@ -7,13 +7,13 @@ import type { Options, Syntax } from './syntax.ts';
 const CALL_OPTIONS: Options = {
   endpoint: { value: 'URL', help: 'the URL of the API (HOLDFAST_ENDPOINT)' },
   profile: { value: 'NAME', help: 'a profile of the configuration file (HOLDFAST_PROFILE)' },
-  namespace: { value: 'NAME', help: 'the only namespace that the command may use (HOLDFAST_NAMESPACE)' },
+  namespace: { value: 'NAME', help: 'the namespace to use (HOLDFAST_NAMESPACE)' },
   region: { value: 'REGION', help: 'the AWS region of an API with a custom domain (AWS_REGION)' },
 };
 
 /** The options of verbs that try a call again if no answer comes. */
 const RETRY_OPTIONS: Options = {
-  timeout: { value: 'DURATION', help: 'how long to retry, beyond any wait (30s)' },
+  timeout: { value: 'DURATION', help: 'how long to retry if no answer comes, on top of any wait (30s)' },
 };
 
 /** The options of verbs that print a result. */
@@ -42,7 +42,7 @@ interface Bounds {
 /** The units of a duration in seconds. A number without a unit is in seconds. */
 const UNITS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** What a wrong duration is compared with. */
+/** Examples of durations, for messages. */
 const DURATIONS = '90, 60s, 15m or 1h';
 
 /** The command line of one verb, as it was typed. */
@@ -65,17 +65,19 @@ export class Arguments {
     for (const [name, { choices }] of Object.entries(options))
       for (const value of this.all(name))
         if (choices && !choices.includes(value))
-          throw misuse(`--${name} is one of ${choices.join(', ')}, not '${value}'`);
+          throw misuse(`--${name} must be one of ${choices.join(', ')}, not '${value}'`);
     const [least, most] = verb.words;
     if (!verb.takesCommand && at >= 0) {
-      this.words.push(...this.command); // as everywhere, -- lets a word begin with a dash
+      this.words.push(...this.command); // words after -- may begin with a dash
       this.command = [];
     }
     if (this.words.length < least) throw misuse(`${verb.usage} is missing`);
     const extra = this.words[most];
     if (extra !== undefined)
       throw misuse(
-        verb.takesCommand ? `put -- before the command: -- ${this.words.slice(most).join(' ')}` : `what is '${extra}'?`,
+        verb.takesCommand
+          ? `put -- before the command: -- ${this.words.slice(most).join(' ')}`
+          : `there is one word too many: '${extra}'`,
       );
     if (verb.takesCommand && this.command.length === 0) throw misuse('there is no command after --');
   }
@@ -98,7 +100,7 @@ export class Arguments {
     return (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string');
   }
 
-  /** @throws Failure that names the option, if its value is not such a number */
+  /** A number within bounds. @throws Failure that names the option, if its value is not such a number */
   number(option: string, { least, most, whole = false }: Bounds): number | undefined {
     const text = this.text(option);
     if (text === undefined) return undefined;
@@ -110,7 +112,7 @@ export class Arguments {
 
   /**
    * A duration such as `90`, `60s`, `15m`, `1h` or `2d`, in seconds.
-   * @param bounds in seconds; `or` is a word that the option takes too, for the message
+   * @param bounds in seconds; `or` is a word that the option allows too, for the message
    * @throws Failure that names the option, if its value is not such a duration
    */
   seconds(option: string, { least, most, whole = false, or }: Bounds & { or?: string }): number | undefined {
@@ -150,7 +152,7 @@ function parse(options: Options, args: string[]) {
       ),
     });
   } catch (error) {
-    // Node tells of JavaScript, and of ways to write options that would not help here.
+    // The messages of Node are for people who write JavaScript.
     const { code, message } = error as NodeJS.ErrnoException;
     const [, option] = /'(?:-\w, )?(-[^\s']*)/.exec(message) ?? [];
     if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
@@ -161,10 +163,10 @@ function parse(options: Options, args: string[]) {
   }
 }
 
-/** The most letters that may differ: two of them may have changed their places. */
+/** How many letters may differ. Two, because two letters may have changed places. */
 const MAX_DISTANCE = 2;
 
-/** What a mistyped word may have meant, as the end of a message; an empty text if no name is like it. */
+/** The end of a message about a mistyped word: the name that was probably meant. Empty if no name is similar. */
 export function suggestion(word = '', names: readonly string[]): string {
   const letters = word.replace(/^-+/, '').length;
   const meant = closestMatch(word, [...names], { maxDistance: Math.min(MAX_DISTANCE, letters - 1) });

@@ -11,33 +11,33 @@ type Verbs = Record<string, Verb>;
 type Candidate = [word: string, help: string];
 
 /**
- * What may stand in place of the last word, and what each means. Nothing if a file may stand there, or a word that only the caller knows.
- * @param words those behind `holdfast`
+ * The candidates for the last word of a command line, each with an explanation. Empty if a file may stand there, or a word that only the user knows.
+ * @param words the words after `holdfast`
  */
 export async function candidates(words: readonly string[], verbs: Verbs): Promise<Candidate[]> {
   const [name = '', ...rest] = words;
-  const names = Object.entries(verbs).map(([verb, { summary }]): [string, string] => [verb, summary]);
-  if (rest.length === 0) return [...names, ['help', 'show the options of a verb']];
-  if (name === 'help') return rest.length === 1 ? names : [];
+  const verbNames = Object.entries(verbs).map(([verb, { summary }]): [string, string] => [verb, summary]);
+  if (rest.length === 0) return [...verbNames, ['help', 'show the options of a verb']];
+  if (name === 'help') return rest.length === 1 ? verbNames : [];
   const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined;
   if (!verb) return [];
   const options = optionsOf(verb);
   const [before = '', word = ''] = [rest.at(-2), rest.at(-1)];
   const option = before.startsWith('--') ? options[before.slice(2)] : undefined;
   if (option?.choices) return option.choices.map((choice) => [choice, '']);
-  if (option?.takesLimit) return limits(verb, rest.slice(0, -2), word);
+  if (option?.takesLimit) return limitCandidates(verb, rest.slice(0, -2), word);
   if (word.startsWith('-')) return Object.entries(options).map(([one, { help }]) => [`--${one}`, help]);
-  return verb.takesKey && !option?.value ? keys(verb, rest.slice(0, -1), word) : [];
+  return verb.takesKey && !option?.value ? keyCandidates(verb, rest.slice(0, -1), word) : [];
 }
 
-/** As many keys as a person reads. */
-const MOST_KEYS = 100;
+/** How many keys are shown at most, because nobody reads more. */
+const MAX_KEYS = 100;
 
-/** How long to look for them, in milliseconds. */
-const LOOK_MS = 1500;
+/** How long the search for keys may take, in milliseconds. */
+const SEARCH_MS = 1500;
 
 /** Candidates for the first argument of a verb: keys that begin with a prefix. */
-async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
+async function keyCandidates(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
   const name = typed.includes('--rate') && verb.takesKey === 'once' ? 'rate' : verb.takesKey;
   const words = (service: Service, filter: { prefix?: string }) => {
     if (name === true || !name)
@@ -47,15 +47,15 @@ async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candid
       (keys as { key: string }[]).map((row): Candidate => [row.key, kind.help(row)]),
     );
   };
-  return found(verb, { typed, prefix, most: 0 }, words);
+  return search(verb, { typed, prefix, most: 0 }, words);
 }
 
 /** Candidates for the value of an option: keys that begin with a prefix, each with the limit of its holders. */
-function limits(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
-  // `run` refuses a key twice, and a value that looks like an option.
+function limitCandidates(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
+  // `run` refuses a key that is named twice, and a value that looks like an option.
   const isTyped = (key: string) =>
     key.startsWith('-') || typed.some((word) => word === key || word.startsWith(`${key}=`));
-  return found(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
+  return search(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
     service.rows('readLeases', filter, ({ leases }) =>
       leases.flatMap((row): Candidate[] =>
         row.limit !== null && !isTyped(row.key) ? [[`${row.key}=${row.limit}`, helpOf(row)]] : [],
@@ -68,30 +68,30 @@ interface Typed {
   /** The words before the last word. */
   typed: string[];
   prefix: string;
-  /** How many of the words may be arguments, not options. */
+  /** How many of the words may be arguments instead of options. */
   most: number;
 }
 
-/** Asks the service for candidates. The list is empty if the service does not answer, because a completion prints no errors. */
-async function found(
+/** Asks the service for candidates. If the service does not answer there are none, because a completion cannot print errors. */
+async function search(
   verb: Verb,
   { typed, prefix, most }: Typed,
   words: (service: Service, filter: { prefix?: string }) => AsyncIterable<Candidate>,
 ): Promise<Candidate[]> {
   const { takesCommand: _, ...open } = verb;
   const candidates: Candidate[] = [];
-  const until = performance.now() + LOOK_MS;
+  const until = performance.now() + SEARCH_MS;
   try {
     const args = new Arguments({ ...open, words: [0, 1] }, typed);
     if (args.words.length > most) return [];
-    const service = connect(readSettings(args), { timeoutMs: LOOK_MS });
+    const service = connect(readSettings(args), { timeoutMs: SEARCH_MS });
     for await (const [word, help] of words(service, prefix ? { prefix } : {})) {
-      // A line of the answer is one candidate, so no key with a line break is one.
+      // Each line of the output is a candidate, so a key with a line break cannot be one.
       if (shown(word) === word) candidates.push([word, shown(help)]);
-      if (candidates.length === MOST_KEYS || performance.now() > until) break;
+      if (candidates.length === MAX_KEYS || performance.now() > until) break;
     }
   } catch {
-    // What was found is shown.
+    // The candidates that were found before the error are shown.
   }
   return candidates;
 }
@@ -104,11 +104,11 @@ function helpOf(row: Parameters<typeof keyStateText>[0] & { holder: string | nul
 }
 
 /**
- * Each script asks the command what may stand there. Behind -- stands a command, which is completed as if it stood alone. Other people choose the
- * keys, so no script evaluates a candidate: `compgen -W` would.
+ * The completion script for each shell, which asks this command for the candidates. After `--`, the user's command is completed as if it stood alone. The
+ * scripts never evaluate a candidate, as `compgen -W` would, because other people choose the keys.
  */
 export const SCRIPTS = {
-  // Bash splits words at : and =, and replaces only the last part of such a word.
+  // Bash splits words at : and =, and replaces only the last part, so the script joins them again.
   bash: `_holdfast() {
   local at part found rest=$COMP_LINE last=\${COMP_WORDS[COMP_CWORD]} words=()
   for ((at = 1; at < COMP_CWORD; at++)); do

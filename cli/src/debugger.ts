@@ -1,12 +1,12 @@
 import { constants } from 'node:os';
 import { load } from './load.ts';
 
-/** When to look for a debugger after the start, in milliseconds. On a busy machine Node may open it late. */
-const LOOKS_MS = [0, 100, 1000];
+/** When to check for a debugger, in milliseconds after the start. On a busy machine, Node may open it late. */
+const CHECKS_MS = [0, 100, 1000];
 
 /**
- * Keeps SIGUSR1 from opening Node's debugger, in which each user of this machine could use the caller's credentials. The signal ends
- * the process instead, unless a verb listens to it. Node opens the debugger by itself until a module can run, so it is closed again.
+ * Keeps SIGUSR1 from opening Node's debugger, through which other users of this machine could use the caller's credentials. The signal ends the process
+ * instead, unless a verb listens to it. Before the first module runs, Node still opens the debugger, so it is closed again.
  */
 export function refuseDebugger(): void {
   const end = () => {
@@ -14,7 +14,7 @@ export function refuseDebugger(): void {
   };
   process.on('SIGUSR1', end);
   if (!/--inspect/.test(`${process.execArgv} ${process.env.NODE_OPTIONS}`))
-    for (const ms of LOOKS_MS) setTimeout(closeDebugger, ms).unref();
+    for (const ms of CHECKS_MS) setTimeout(closeDebugger, ms).unref();
 }
 
 function closeDebugger(): void {

@@ -2,7 +2,7 @@ import { isTransient } from '../../clients/typescript/src/attempt.ts';
 import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../clients/typescript/src/errors.ts';
 import { EXIT } from './exit-codes.ts';
 
-/** An error of the caller or its environment, with a line for people and an exit code. */
+/** An error of the user or the machine, with a line for people and an exit code. */
 export class Failure extends Error {
   readonly exitCode: number;
 
@@ -12,14 +12,14 @@ export class Failure extends Error {
   }
 }
 
-/** The command line or the configuration is wrong. */
+/** The failure of a wrong command line or configuration. */
 export const misuse = (message: string): Failure => new Failure(message, EXIT.misuse);
 
-/** Why Node could not use a file, without the code and the call. */
+/** The reason why Node could not use a file, without the error code and the name of the system call. */
 export const reasonOf = ({ code, message }: NodeJS.ErrnoException): string =>
   code === 'EISDIR' ? 'it is a folder' : message.replace(/^E\w+: |, \w+( '.*')?$/gs, '');
 
-/** Neither the command line nor the configuration says where the service is. */
+/** The failure if neither the command line nor the configuration names the endpoint. */
 export class NoEndpoint extends Failure {
   constructor() {
     super(
@@ -29,7 +29,7 @@ export class NoEndpoint extends Failure {
   }
 }
 
-/** The exit codes of errors, besides those that may pass and those by which the service refuses what it was asked for. */
+/** The exit codes of errors that are neither transient (`noAnswer`) nor refusals (`refused`). */
 const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
   InvalidRequest: EXIT.misuse,
   PayloadTooLarge: EXIT.misuse,
@@ -46,11 +46,11 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof Failure) return error.exitCode;
   if (!isHoldfastError(error)) return EXIT.refused;
   const isForbidden = error.code === 'Refused' && (error.status === 401 || error.status === 403);
-  // A newer service may have codes that this command does not know.
+  // A newer service may send codes that this command does not know.
   return isForbidden ? EXIT.forbidden : (EXIT_CODES[error.code] ?? (isTransient(error) ? EXIT.noAnswer : EXIT.refused));
 }
 
-/** A line for people, without a full stop. */
+/** The error as a line for people, without a full stop, or a line for each wrong field. */
 export function messageOf(error: unknown, endpoint?: string): string {
   if (!isHoldfastError(error)) return error instanceof Error ? error.message : String(error);
   if (isHoldfastError(error, 'InvalidRequest'))
@@ -64,7 +64,7 @@ function saidBy({ code, message, status }: HoldfastError, endpoint = ''): string
   const answer = `${status ? `HTTP ${status}: ` : ''}${message}`
     // OpenSSL puts names and lines of its source around the reason.
     .replace(/(?:\w+ )*\w+:error:.*SSL routines:\w*:([^:]*).*/s, 'TLS: $1')
-    // It may be the page of a proxy, or of another service.
+    // The text may be the page of a proxy, or of another service.
     .replace(/\s+/g, ' ')
     .trim();
   return answer.includes(endpoint) ? answer : `${answer} (${endpoint})`;

@@ -1,19 +1,19 @@
-/** Columns that a narrow terminal leaves out, the least needed first. `--json` and a pipe have them all. */
+/** The columns that a narrow terminal leaves out, in this order. `--json` and a pipe show all columns. */
 const LEAST_NEEDED = ['WHY', 'EXPIRED', 'MODE', 'WEIGHT', 'KIND', 'UPDATED', 'FENCE', 'HELD', 'AGO'];
 
-/** Between two columns. */
+/** The gap between two columns. */
 export const GAP = '  ';
 
-/** Cells of up to this width, such as an instant, stay whole as long as a column can go. Longer ones may be cut to `SHORT`. */
+/** Cells up to this width, such as a time, are cut only after columns have been left out. Longer cells may be cut to `SHORT` before. */
 const WHOLE = 24;
 const SHORT = 18;
 
-/** Six letters at the end of a ticket name it for `next` and `cancel`. */
+/** The least width of a column. A ticket needs room for the six letters at its end by which `next` and `cancel` find it. */
 const leastOf = (column = ''): number => (column === 'TICKET' ? 13 : 0);
 
 /**
- * How wide each column is so that a row fits, and 0 for a column that goes.
- * @param natural how wide each would be with room for all
+ * The widths with which a row fits. 0 for a column that is left out.
+ * @param natural the widths without a limit
  */
 export function fitted(head: readonly string[], natural: readonly number[], most: number): number[] {
   const least = natural.map((wide) => (wide > WHOLE ? SHORT : wide));
@@ -30,7 +30,7 @@ export function fitted(head: readonly string[], natural: readonly number[], most
   return widths;
 }
 
-/** A text of at least one column, with its head and its tail, because names that begin alike differ at the end: `tenants/0a6f…/import-120`. */
+/** Cuts a text in the middle, because names that begin alike differ at the end: `tenants/0a6f…/import-120`. */
 export function shortened(text: string, most: number): string {
   const marks = [...text];
   const [head, tail] = [marks.slice(0, most), marks.slice(-most)];
@@ -41,7 +41,7 @@ export function shortened(text: string, most: number): string {
   }
 }
 
-/** A text in lines that fit. */
+/** Splits a text into lines that fit. */
 export function folded(text: string, most: number): string[] {
   const lines: string[] = [];
   let line = '';
@@ -55,9 +55,9 @@ export function folded(text: string, most: number): string[] {
   return [...lines, line];
 }
 
-/** What most terminals show in two columns. */
+/** The characters that most terminals show in two columns. */
 const WIDE =
   /[\p{EPres}\u1100-\u115f\u2329\u232a\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1faff}\u{20000}-\u{3fffd}]/gu;
 
-/** Roughly how many columns a text takes. */
+/** How many columns a text takes on most terminals. */
 export const columnsOf = (text: string): number => [...text.replace(/[\p{Mn}\p{Me}]/gu, '').replace(WIDE, '__')].length;

@@ -8,7 +8,7 @@ const columns = (lines: [left: string, right: string][]): string => {
   return lines.map(([left, right]) => `  ${left.padEnd(most)}  ${right}`).join('\n');
 };
 
-/** What `holdfast --help` prints. */
+/** The text of `holdfast --help`. */
 export const overview = (verbs: Verbs): string => `holdfast: run jobs under a lease, and see who holds what.
 
 Usage: holdfast VERB ...
@@ -19,7 +19,7 @@ holdfast help VERB shows the options of a verb, and an example. holdfast --versi
 
 const DURATION = 'A DURATION is a number of seconds, or has a unit: 90, 60s, 15m, 1h, 2d.';
 
-/** What `holdfast VERB --help` prints. */
+/** The text of `holdfast VERB --help`. */
 export function helpOf(name: string, verb: Verb): string {
   const options = Object.entries(optionsOf(verb)).map(([option, { value, short, help, choices }]): [string, string] => [
     `${short ? `-${short}, ` : '    '}--${option}${value ? ` ${value}` : ''}`,

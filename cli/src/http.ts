@@ -3,8 +3,8 @@ import { load } from './load.ts';
 type Http = typeof import('node:http');
 
 /**
- * The part of `fetch` that a call of the API needs. The global one takes as long to load as Node takes to start, and a job
- * that runs each minute pays for that each time. So would an import of what sends it.
+ * The part of `fetch` that a call of the API needs. The global `fetch` takes as long to load as Node takes to start, which a job that runs each minute would
+ * pay for each time. For the same reason, the modules of Node are loaded only here.
  */
 export const lightFetch = ((url: URL, { method, headers, body, signal }: RequestInit = {}) =>
   new Promise((resolve, reject) => {

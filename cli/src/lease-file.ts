@@ -5,7 +5,7 @@ import { EXIT } from './exit-codes.ts';
 import { Failure, misuse, reasonOf } from './failure.ts';
 import type { Settings } from './settings.ts';
 
-/** How a script passes a lease from `acquire` to `heartbeat` and `release`: the proof is in a file that only its user can read. */
+/** By this record, a script passes a lease from `acquire` to `heartbeat` and `release`. It contains the proof, so only its user can read the file. */
 interface LeaseRecord {
   endpoint: string;
   namespace?: string | undefined;
@@ -13,12 +13,12 @@ interface LeaseRecord {
   leaseId: string;
 }
 
-/** A new file, created before the lease is acquired, so that every grant has a place. */
+/** The file of a lease, which is created before the lease is acquired, so that a grant cannot be lost because the disk is full or read-only. */
 export class LeaseFile {
   readonly path: string;
   readonly #descriptor: number;
 
-  /** @throws Failure if it exists already, or cannot be created */
+  /** @throws Failure if the file exists already, or cannot be created */
   constructor(given: string | undefined, env: NodeJS.ProcessEnv = process.env) {
     const folder = join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local/state'), 'holdfast/leases');
     this.path = resolve(given ?? join(folder, `${crypto.randomUUID()}.json`));
@@ -39,21 +39,21 @@ export class LeaseFile {
   }
 }
 
-/** True if a lease file has been removed. `acquire` prints a whole path, so that no other word, such as a key, is taken for one. */
+/** True if a lease file has been removed. Only an absolute path counts, as `acquire` prints it, so that a key is not taken for a removed file. */
 export const isGone = (path: string): boolean => isAbsolute(path) && existsSync(dirname(path)) && !existsSync(path);
 
 /** @throws Failure if it is not a lease file, or belongs to another endpoint or namespace */
 export function readLeaseFile(path: string, { endpoint, namespace }: Settings): LeaseRecord {
   const record = parsed(path);
   const { key, leaseId } = record;
-  if (typeof key !== 'string' || typeof leaseId !== 'string') throw noLeaseFile(path, 'it has no key and no proof');
-  const given = placeOf({ endpoint, namespace });
-  const acquired = placeOf(record);
-  if (acquired !== given) throw misuse(`the lease of ${path} was acquired at ${acquired}, and this is for ${given}`);
+  if (typeof key !== 'string' || typeof leaseId !== 'string') throw noLeaseFile(path, 'it lacks the key or the proof');
+  const given = addressOf({ endpoint, namespace });
+  const acquired = addressOf(record);
+  if (acquired !== given) throw misuse(`the lease of ${path} was acquired at ${acquired}, and not at ${given}`);
   return { endpoint, key, leaseId };
 }
 
-const placeOf = ({ endpoint, namespace }: { endpoint?: unknown; namespace?: unknown }): string =>
+const addressOf = ({ endpoint, namespace }: { endpoint?: unknown; namespace?: unknown }): string =>
   namespace === undefined ? `${endpoint}` : `${endpoint}, namespace ${namespace}`;
 
 function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
@@ -66,4 +66,4 @@ function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
 }
 
 const noLeaseFile = (path: string, why: string): Failure =>
-  misuse(`'${path}' is no lease file (${why}): give the path that holdfast acquire printed`);
+  misuse(`'${path}' is not a lease file (${why}): give the path that holdfast acquire printed`);

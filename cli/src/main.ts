@@ -53,11 +53,11 @@ async function main([name = '', ...args]: string[]): Promise<number> {
 
 refuseDebugger();
 
-// A command and its lease go on even if standard error was closed.
+// A command and its lease must go on even if standard error was closed.
 process.stderr.on('error', () => {});
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // The reader may close the pipe: `holdfast status | head`.
+  // The reader may close the pipe, as in `holdfast status | head`.
   if (error.code !== 'EPIPE') output.complaint(unwritten(error).message);
   process.exit(error.code === 'EPIPE' ? 0 : EXIT.refused);
 });

@@ -7,7 +7,7 @@ import { Progress } from './progress.ts';
 /** A cell: null and undefined are shown as a dash. */
 export type Cell = string | number | boolean | null | undefined;
 
-/** Prints results: tables for people, JSON for programs. It escapes all text that callers of the service wrote. */
+/** Prints results: tables for people, and JSON for programs. All text is escaped, because other callers of the service may have written it. */
 export class Output {
   readonly isJson: boolean;
   /** The progress line for work that takes long. */
@@ -20,31 +20,31 @@ export class Output {
     this.#color = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   }
 
-  /** Clears the screen of a terminal for a new picture. @returns false if the output is no terminal */
+  /** Clears the screen of a terminal. @returns false if the output is not a terminal */
   startScreen(): boolean {
     const isTerminal = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
     if (isTerminal) process.stdout.write('\u001b[H\u001b[2J');
     return isTerminal;
   }
 
-  /** How many lines a screen has. Infinity away from a terminal. */
+  /** How many lines the terminal has. Infinity if the output is not a terminal. */
   get screenLines(): number {
     return process.stdout.isTTY === true ? process.stdout.rows : Number.POSITIVE_INFINITY;
   }
 
-  /** One object on a line of its own. */
+  /** Prints a value as one line of JSON. */
   json(value: unknown): void {
     process.stdout.write(`${escapedJson(value)}\n`);
   }
 
-  /** One line of the result. */
+  /** Prints one line of the result. */
   line(text: string): void {
     process.stdout.write(`${shown(text)}\n`);
   }
 
   /**
-   * Waits until what was printed just before is written. It must be called at once, before any other wait.
-   * @throws Failure if it cannot be written, in place of the end of the process
+   * Waits until the last result is written, for results that must not be lost. Must be called directly after the result was printed.
+   * @throws Failure if the result cannot be written; without this call the process would end
    */
   written(): Promise<void> {
     process.stdout.removeAllListeners('error').on('error', () => {});
@@ -53,17 +53,17 @@ export class Output {
     });
   }
 
-  /** A line on stderr for people, beside the result. */
+  /** Prints a line on stderr for people, unless `--quiet` is given. */
   note(text: string): void {
     this.progress.note(text);
   }
 
-  /** A line on stderr that `--quiet` does not silence. */
+  /** Prints an error on stderr, even with `--quiet`. */
   complaint(text: string): void {
     for (const line of text.split('\n')) process.stderr.write(`holdfast: ${shown(line)}\n`);
   }
 
-  /** One line for each row, below a header, which fits a terminal. Numbers are aligned to the right. */
+  /** Prints a header and a line for each row, which fit the terminal. Numbers are aligned to the right. */
   table(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
     const cells = rows.map((row) => row.map((cell) => shown(String(cell ?? '-'))));
     const natural = head.map((_, at) => Math.max(...[head, ...cells].map((row) => columnsOf(row[at] ?? ''))));
@@ -84,7 +84,7 @@ export class Output {
     for (const row of cells) process.stdout.write(`${line(row)}\n`);
   }
 
-  /** A name and a value on each line. A terminal shows a long value on several lines. */
+  /** Prints a name and a value on each line. At a terminal, a long value is split into several lines. */
   fields(fields: Record<string, Cell>): void {
     const most = Math.max(...Object.keys(fields).map((name) => name.length));
     const indent = ' '.repeat(most) + GAP;
@@ -96,7 +96,7 @@ export class Output {
     }
   }
 
-  /** How wide a line may be. A terminal may not know its own width. */
+  /** How wide a line may be. Some terminals do not know their own width. */
   get #columns(): number {
     return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
   }
@@ -105,11 +105,12 @@ export class Output {
     return this.#color ? `\u001b[2m${text}\u001b[22m` : text;
   }
 
-  /** An expired holder stands out: it may be the reason to look. */
+  /** Colours an expired holder, which may be the reason why the user calls the command. */
   #state(text: string): string {
     return this.#color && text === 'expired' ? `\u001b[31m${text}\u001b[39m` : text;
   }
 }
 
+/** The failure of a result that cannot be written. */
 export const unwritten = (error: Error): Failure =>
   new Failure(`the result cannot be written: ${reasonOf(error)}`, EXIT.refused);

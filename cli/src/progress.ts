@@ -5,17 +5,17 @@ import { capText, isShared, untilEnd, usedText } from './verbs/words.ts';
 /** How often the line is updated, in milliseconds. */
 const TICK_MS = 1000;
 
-/** Away from a terminal, how often a line says how a wait goes on, in milliseconds. */
+/** How often a line about a long wait is printed, if stderr is not a terminal, in milliseconds. */
 const WAIT_LINE_MS = 60_000;
 
-/** Progress of work that takes long: at a terminal, one line that is updated. */
+/** Shows the progress of slow work: at a terminal, one line that is updated. */
 export class Progress {
   readonly #isLive = process.stderr.isTTY === true && process.env.TERM !== 'dumb';
   readonly #isQuiet: boolean;
   readonly #startedAt = performance.now();
   #text: string | undefined;
-  /** What the last line about a wait said, and when it was printed. */
-  #told = { key: '', state: '', place: '', atMs: 0 };
+  /** The last line about a wait, and when it was printed. */
+  #last = { key: '', state: '', place: '', atMs: 0 };
   #timer: NodeJS.Timeout | undefined;
 
   constructor(isQuiet: boolean) {
@@ -29,7 +29,7 @@ export class Progress {
     this.#timer ??= setInterval(() => this.#draw(), TICK_MS).unref();
   }
 
-  /** A line that stays, above the one that is updated. */
+  /** Prints a line that stays, above the line that is updated. */
   note(text: string): void {
     if (this.#isQuiet) return;
     this.#wipe();
@@ -37,8 +37,8 @@ export class Progress {
   }
 
   /**
-   * Progress of a wait for a lease, from the events of the client. Away from a terminal a line at the beginning, a line for the first place, and
-   * then at most one a minute, if something has changed.
+   * Shows how a wait for a lease goes on. If stderr is not a terminal, it prints a line when the wait begins, one when a position is known, and then at
+   * most one a minute, if something has changed.
    */
   waitingFor(event: HoldfastEvent & { type: 'waiting' }): void {
     const { key, since, expiresAt, cap, holder } = event;
@@ -48,11 +48,11 @@ export class Progress {
     const place = placeText(event);
     const line = `${place}: ${key} is ${state}${until}`;
     if (this.#isLive) this.show(`waiting${line}`);
-    const { key: keyBefore, state: stateBefore, place: placeBefore, atMs } = this.#told;
+    const { key: keyBefore, state: stateBefore, place: placeBefore, atMs } = this.#last;
     const isNew = key !== keyBefore || (place && !placeBefore);
     const hasChanged = state !== stateBefore || place !== placeBefore;
     if (this.#isLive || !(isNew || (hasChanged && performance.now() - atMs >= WAIT_LINE_MS))) return;
-    this.#told = { key, state, place: place || placeBefore, atMs: performance.now() };
+    this.#last = { key, state, place: place || placeBefore, atMs: performance.now() };
     this.note(`waiting since ${since}${line}`);
   }
 
@@ -76,10 +76,10 @@ export class Progress {
   }
 }
 
-/** The service counts others in line up to this. */
+/** Up to this number, the service counts the others in line. */
 const MOST_COUNTED = 100;
 
-/** ` at place 3 of 40`, or nothing before the first wait in line. */
+/** ` at place 3 of 40`, or an empty text if the caller has no position yet. */
 function placeText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
   if (!place) return '';
   return ` at place ${place}${waiting < MOST_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;

@@ -27,8 +27,8 @@ export type Key = components['schemas']['Key'];
 type ReadOnce = components['schemas']['OnceKey'];
 
 /**
- * The service as the verbs call it, with the calls and retries of the client. It does not use the client's class, because no
- * bundler removes the methods of a class that no verb needs.
+ * The calls of the service that the verbs need, with the retries of the client. It does not use the class of the client, because a bundler cannot remove the
+ * methods of a class that no verb calls.
  */
 export class Service {
   readonly #core: Core;
@@ -41,12 +41,12 @@ export class Service {
     this.#limits = { timeoutMs };
   }
 
-  /** @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
+  /** Acquires a lease or a permit. @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
   acquire(key: string, options: AcquireOptions): Promise<Lease> {
     return acquire(this.#core, key, this.#holder, { ...this.#limits, ...options });
   }
 
-  /** Several leases or permits, in one order for all callers. @throws HoldfastError as `acquire`, with the key that was refused */
+  /** Acquires several leases or permits, in the same order for all callers. @throws HoldfastError as `acquire`, with the key that was refused */
   acquireAll(entries: LeaseEntry[], options: LeasesOptions): Promise<Leases> {
     const acquire = (key: string, own: AcquireOptions) => this.acquire(key, own);
     return acquireAll({ by: this.#core.by, acquire }, entries, options);
@@ -59,7 +59,7 @@ export class Service {
     return { ...begun, complete: (result) => begun.complete(result, this.#limits.timeoutMs) };
   }
 
-  /** Reserves a start, and resolves then. @throws HoldfastError RateExceeded, and as every call; the reason of the signal */
+  /** Waits for a start. @throws HoldfastError RateExceeded, and as every call; the reason of the signal */
   rate(key: string, options: RateOptions): Promise<RateStart> {
     return start(this.#core, key, this.#holder, { ...this.#limits, ...options });
   }
@@ -69,7 +69,7 @@ export class Service {
     return underRates(this.#core, lease, { ...this.#limits, ...options }, startedAt);
   }
 
-  /** @throws HoldfastError */
+  /** Sends a call of the API. @throws HoldfastError */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
     return insist(this.#core, operation, request, { ...this.#limits, ...options });
   }
@@ -84,7 +84,7 @@ export class Service {
     return this.call('readOnce', { key }, options) as Promise<ReadOnce>;
   }
 
-  /** The rows of a list, in pages of a thousand, or of the limit of the filter. */
+  /** Yields the rows of a list, by pages of a thousand rows, or of the limit of the filter. */
   rows<O extends 'readLeases' | 'readNames' | 'readExpired' | 'readOnce' | 'readRates', Row>(
     operation: O,
     filter: Omit<RequestOf<O>, 'cursor'>,
@@ -96,7 +96,7 @@ export class Service {
     );
   }
 
-  /** Commits content of any size. @param send what an upload is sent with */
+  /** Commits content of any size. @param send sends an upload */
   async commit(content: Blob, request: RequestOf<'commit'>, send: typeof fetch): Promise<AnswerOf<'commit'>> {
     const { contentType } = request;
     if (content.size <= MAX_BODY_BYTES) return this.call('commit', { ...request, ...(await bodyOf(content)) });

@@ -5,22 +5,22 @@ import { isLocal, regionIn, VARIABLES } from '../../clients/typescript/src/envir
 import { isLoopback } from '../../clients/typescript/src/http.ts';
 import { assertNamespace } from '../../clients/typescript/src/transport.ts';
 import type { Arguments } from './arguments.ts';
-import type { Keys } from './aws/keys.ts';
-import { keysFrom } from './credentials.ts';
+import type { FoundCredentials } from './aws/found-credentials.ts';
+import { credentialsFrom } from './credentials.ts';
 import { misuse, NoEndpoint, reasonOf } from './failure.ts';
 
 /** The address of the service and the identity of the caller. */
 export interface Settings {
   /** A URL without a trailing slash. */
   endpoint: string;
-  /** What every call touches, and nothing else; undefined for the whole deployment. */
+  /** The namespace of every call. Undefined for the whole deployment. */
   namespace: string | undefined;
   region: string | undefined;
   /** The holder, if no option names one. */
   holder: string | undefined;
   token: string | undefined;
-  /** The AWS keys to sign a request with, asked for each. Undefined with a token, and if the service is on this machine. */
-  keys: (() => Promise<Keys>) | undefined;
+  /** Finds the AWS credentials for a request. Undefined with a token, and if the service is on this machine. */
+  findCredentials: (() => Promise<FoundCredentials>) | undefined;
 }
 
 const FIELDS = ['endpoint', 'namespace', 'region', 'awsProfile', 'holder'] as const;
@@ -33,8 +33,8 @@ interface ConfigFile {
 }
 
 /**
- * An option takes precedence over the environment, and the environment over the default profile of the configuration
- * file. A profile takes precedence over the environment only if an option names the profile.
+ * Reads the settings of a call. An option takes precedence over the environment, and the environment over the default profile of the configuration file. A
+ * profile takes precedence over the environment only if an option names it.
  * @throws NoEndpoint; Failure if the configuration is wrong
  */
 export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.env): Settings {
@@ -53,7 +53,7 @@ export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.e
     region: args.text('region') ?? profile.region ?? regionIn(env),
     holder: profile.holder,
     token,
-    keys: token || isLocal(endpoint) ? undefined : keysFrom(profile.awsProfile, env),
+    findCredentials: token || isLocal(endpoint) ? undefined : credentialsFrom(profile.awsProfile, env),
   };
 }
 
@@ -67,7 +67,7 @@ function profileOf(file: ConfigFile, name: string | undefined): Profile {
   const profile = Object.hasOwn(file.profiles, wanted) ? file.profiles[wanted] : undefined;
   if (!profile) {
     const known = Object.keys(file.profiles).join(', ') || 'none';
-    throw misuse(`there is no profile '${wanted}' in the configuration (there: ${known})`);
+    throw misuse(`there is no profile '${wanted}' in the configuration (it has: ${known})`);
   }
   return profile;
 }
@@ -97,7 +97,7 @@ function checkedConfig(value: unknown): ConfigFile {
   for (const [name, profile] of Object.entries(objectOf(profiles, "'profiles'")))
     for (const [field, text] of Object.entries(objectOf(profile, `the profile '${name}'`))) {
       if (!(FIELDS as readonly string[]).includes(field))
-        throw new Error(`'${field}' of the profile '${name}' is none of ${FIELDS.join(', ')}`);
+        throw new Error(`'${field}' of the profile '${name}' must be one of ${FIELDS.join(', ')}`);
       if (typeof text !== 'string' || !text) throw new Error(`'${field}' of the profile '${name}' must be a text`);
     }
   return { profiles: profiles as Record<string, Profile>, ...(standard !== undefined && { default: standard }) };
@@ -110,10 +110,10 @@ function objectOf(value: unknown, what: string): Record<string, unknown> {
 
 function checkedUrl(text: string, hasToken: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // A user and a password may stand in no message, and in no file of a lease.
+  // A user and a password must not appear in a message, or in a lease file.
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
     throw misuse(`the endpoint must be a URL of http or https alone, not '${text.replace(/\/\/.*@/, '//***@')}'`);
-  // Each request has a token or a signature, but for those to this machine.
+  // Every request to another machine contains a token or a signature.
   if (url.protocol === 'http:' && !isLoopback(url, hasToken))
     throw misuse(
       `the endpoint must be https, or be on this machine, not '${url.href}': a token or a signature could be read on the way`,

@@ -1,11 +1,11 @@
 export interface Option {
-  /** The placeholder of the value in the help. An option without it is a switch. */
+  /** The placeholder of the value in the help. An option without a value is a switch. */
   value?: string;
   help: string;
   short?: string;
   /** The allowed values. */
   choices?: readonly string[];
-  /** Whether it may be given more than once. */
+  /** True if the option may be repeated. */
   multiple?: true;
   /** True if the value is `KEY=LIMIT`. The completion then asks the service. */
   takesLimit?: true;
@@ -17,15 +17,15 @@ export type Options = Record<string, Option>;
 export interface Syntax {
   /** The words after the verb, for example `KEY -- COMMAND ...`. */
   usage: string;
-  /** How many words it takes at least, and at most. */
+  /** How many words the verb takes. */
   words: readonly [least: number, most: number];
-  /** Whether the first word is a key, or the beginning of keys, and of which kind. The completion then asks the service. */
+  /** The kind of the key, if the first word is a key or the beginning of one. The completion then asks the service. True for leases and permits. */
   takesKey?: true | 'once' | 'rate';
-  /** Whether a command follows `--`. */
+  /** True if a command follows `--`. */
   takesCommand?: true;
-  /** Whether it never calls the service, and therefore has none of the options of a call. */
+  /** True if the verb never calls the service, so that it has none of the options of a call. */
   isLocal?: true;
-  /** Whether it tries each call once, or as long as it runs, so that no `--timeout` could change that. */
+  /** True if the verb tries each call only one time, or for as long as it runs, so that it has no `--timeout`. */
   noTimeout?: true;
   options: Options;
 }

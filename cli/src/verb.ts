@@ -5,11 +5,11 @@ import type { Service } from './service.ts';
 import type { Settings } from './settings.ts';
 import type { Syntax } from './syntax.ts';
 
-/** A subcommand of `holdfast`. Help and completion are generated from it. */
+/** A verb of `holdfast`, from which its help and completion are made. */
 export interface Verb extends Syntax {
-  /** A summary: a phrase without a full stop. */
+  /** A phrase without a full stop, for the help. */
   summary: string;
-  /** Further text for the help. */
+  /** More text for the help. */
   notes?: string;
   /** A command line as a user types it. A test runs it. */
   example: string;
@@ -23,16 +23,16 @@ export interface Call {
   output: Output;
   /** @throws NoEndpoint; Failure if the configuration is wrong */
   settings(): Settings;
-  /** The service, for the settings of this call. */
+  /** Makes the service for the settings of this call. */
   connect(options?: ConnectOptions): Service;
 }
 
 /** The client options that a verb sets. */
 export interface ConnectOptions {
   onEvent?: Emit | undefined;
-  /** Called once, if no answer comes, with the reason why a call is tried again. */
+  /** Called with the reason why a call is tried again, one time until an answer comes. */
   onRetry?: ((why: string) => void) | undefined;
-  /** How long to retry calls that do not say it, in milliseconds. */
+  /** How long to retry a call, unless the call says so itself, in milliseconds. */
   timeoutMs?: number | undefined;
   fetch?: typeof fetch | undefined;
 }

@@ -10,7 +10,7 @@ import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
-import { names, publish } from './verbs/names.ts';
+import { nameservice, publish } from './verbs/nameservice.ts';
 import { forget } from './verbs/once.ts';
 import { cancel, queue } from './verbs/queue.ts';
 import { rate } from './verbs/rates.ts';
@@ -21,7 +21,7 @@ import { watch } from './verbs/watch.ts';
 
 const SHELLS = Object.keys(SCRIPTS).join(', ');
 
-/** It is here because it lists all the others. */
+/** This verb is here, because it completes the names of all others. */
 const completion: Verb = {
   summary: `print the completion script for a shell: ${SHELLS}`,
   usage: 'SHELL',
@@ -63,7 +63,7 @@ export const VERBS: Record<string, Verb> = {
   clean,
   commit,
   publish,
-  names,
+  names: nameservice,
   doctor,
   dev,
   deploy,

@@ -41,7 +41,7 @@ it('a command in a namespace holds, shows and breaks only keys of the namespace'
   const elsewhere = await run(['release', leaseFile]);
   expect([elsewhere.code, elsewhere.stderr]).toEqual([
     64,
-    expect.stringContaining(`was acquired at ${api.url}, namespace team-a, and this is for ${api.url}\n`),
+    expect.stringContaining(`was acquired at ${api.url}, namespace team-a, and not at ${api.url}\n`),
   ]);
   expect((await run(['heartbeat', leaseFile], inTeam)).code).toBe(0);
   const ofOthers = await run(['break', 'nightly', '--fence', String(fence), '--namespace', 'team-b'], inTeam);

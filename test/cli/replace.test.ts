@@ -88,7 +88,7 @@ describe.each(runnersOf(cli))('$name', (runner) => {
       ['--replace and --limit exclude each other', ['--wait', '1h', '--limit', '2']],
       ['--replace and --shared exclude each other', ['--wait', '1h', '--shared']],
       ['--slot and --replace exclude each other', ['--wait', '1h', '--slot', 'a']],
-      ["--replace is one of waiting, running, not 'all'", ['--wait', '1h', '--replace', 'all']],
+      ["--replace must be one of waiting, running, not 'all'", ['--wait', '1h', '--replace', 'all']],
     ])('holdfast run exits with 64 and says: %s', async (message, options) => {
       const args = ['run', freshKey(), '--replace', 'waiting', ...options, '--', 'true'];
       const { code, stderr } = await cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });

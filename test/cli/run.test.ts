@@ -293,7 +293,7 @@ it.runIf(isFull)('a wrapper that receives a later deadline passes it to the guar
   for (let firstMs = 3000; !wasInTime; firstMs *= 2) {
     const startedAt = performance.now();
     const script = `sleep ${firstMs / 1000 + 0.5}; exit 5`;
-    const command = new Command(['sh', '-c', script], { env, remainingMs: firstMs, mayGoOn: () => true });
+    const command = new Command(['sh', '-c', script], { env, remainingMs: firstMs, mayContinue: () => true });
     await delay(500); // the guard has begun to wait for the first one
     command.extend(60_000 + firstMs);
     wasInTime = performance.now() - startedAt < firstMs / 2;

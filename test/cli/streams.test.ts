@@ -171,7 +171,7 @@ describe('an error line', () => {
     const line = `script -qfec "'$1' '$2' clean --endpoint ${url}" /dev/null`;
     const { code, stdout } = await shell(line, { TERM: 'xterm' });
     expect(code).toBe(1);
-    expect(stdout).toContain('holdfast: looked at 0 records (0 s)\r\u001b[Kholdfast: HTTP 404: none');
+    expect(stdout).toContain('holdfast: checked 0 records (0 s)\r\u001b[Kholdfast: HTTP 404: none');
     await stop();
   });
 });
@@ -193,7 +193,9 @@ describe('invalid credentials', () => {
     const env = { HOLDFAST_ENDPOINT: 'https://holdfast.invalid', ...keys };
     const { code, stderr } = await cli.call(['status', '--timeout', '600'], { env });
     expect(code).toBe(64);
-    expect(stderr).toContain('HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["x-amz-security');
+    expect(stderr).toContain(
+      'HOLDFAST_TOKEN or the AWS credentials: Invalid character in header content ["x-amz-security',
+    );
   });
 });
 

@@ -133,10 +133,10 @@ describe('every verb', () => {
       [['rnu', 'k', '--', 'true'], "holdfast: there is no verb 'rnu': did you mean run?\n"],
       [['help', 'stauts'], "holdfast: there is no verb 'stauts': did you mean status?\n"],
       [['status', '--hodler', 'me'], 'holdfast: there is no option --hodler: did you mean --holder?\n'],
-      [['status', 'a', 'b'], "holdfast: what is 'b'?"],
+      [['status', 'a', 'b'], "holdfast: there is one word too many: 'b'"],
       [
         ['status', '--state', 'lost'],
-        "holdfast: --state is one of active, held, expired, released, free, capped, not 'lost'",
+        "holdfast: --state must be one of active, held, expired, released, free, capped, not 'lost'",
       ],
       [['break', 'k'], 'holdfast: --fence is missing'],
       [['commit', 'a', 'b'], 'holdfast: one of --create and --if-match must be given'],
@@ -152,15 +152,15 @@ describe('every verb', () => {
       [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
       [
         ['heartbeat', 'package.json'],
-        "holdfast: 'package.json' is no lease file (it has no key and no proof): give the path that holdfast acquire printed\n",
+        "holdfast: 'package.json' is not a lease file (it lacks the key or the proof): give the path that holdfast acquire printed\n",
       ],
       [
         ['heartbeat', 'job1'],
-        "holdfast: 'job1' is no lease file (no such file or directory): give the path that holdfast acquire printed\n",
+        "holdfast: 'job1' is not a lease file (no such file or directory): give the path that holdfast acquire printed\n",
       ],
-      [['release', 'job1'], "holdfast: 'job1' is no lease file (no such file or directory): give the path"],
-      [['release', ''], "holdfast: '' is no lease file"],
-      [['release', '/no/such/folder/lease'], "holdfast: '/no/such/folder/lease' is no lease file"],
+      [['release', 'job1'], "holdfast: 'job1' is not a lease file (no such file or directory): give the path"],
+      [['release', ''], "holdfast: '' is not a lease file"],
+      [['release', '/no/such/folder/lease'], "holdfast: '/no/such/folder/lease' is not a lease file"],
       [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
     ]),
   )('every verb refuses %j with 64', async (args, message) => {
@@ -274,7 +274,7 @@ describe('an operator', () => {
     expect((await run('report')).stdout).toMatch(/^abandonedLease +[1-9]/m);
     const table = await run('expired', '--kind', 'abandonedLease');
     expect(table.stdout).toMatch(/^abandonedLease +op\/left .*Z +\d+s +\D/m); // the age is that of now, and the report sees two hours
-    expect(table.stderr).toMatch(/^holdfast: by the report of \S+Z \(\S+ ago\)\n$/);
+    expect(table.stderr).toMatch(/^holdfast: from the report of \S+Z \(\S+ ago\)\n$/);
     const listed = await json('expired', '--kind', 'abandonedLease');
     expect(listed.map(({ key }) => key)).toContainEqual({ key: 'op/left' });
     const dry = await run('clean', '--kind', 'abandonedLease');

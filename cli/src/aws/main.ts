@@ -2,8 +2,8 @@ import { writeSync } from 'node:fs';
 import { search } from './providers.ts';
 
 /**
- * A program that searches AWS keys, and writes what it found as JSON to descriptor 3, which the programs that a source starts do not have.
- * Its argument is the only profile to use.
+ * A program that searches AWS credentials, and writes what it found as JSON to descriptor 3. A source may start other programs, which do not get that
+ * descriptor. The argument is the only profile to use.
  */
 writeSync(3, JSON.stringify(await search(process.argv[2])));
 process.exit(); // a source may leave connections and timers behind

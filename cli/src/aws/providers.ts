@@ -1,22 +1,22 @@
 import { fromHttp, fromIni, fromInstanceMetadata, fromTokenFile } from '@aws-sdk/credential-providers';
 import type { Credentials } from '../../../clients/typescript/src/sigv4.ts';
-import type { Keys } from './keys.ts';
+import type { FoundCredentials } from './found-credentials.ts';
 import { reasonOf } from './reason.ts';
 
-/** As a provider of the SDK returns them. It marks how it got them. */
+/** Credentials of a provider of the SDK, which marks how it got them. */
 type Given = Credentials & { expiration?: Date; $source?: object };
 
 interface Source {
   name: string;
-  /** What this source would need to be asked; undefined if it has that. */
+  /** Why this source cannot be asked. Undefined if it can. */
   missing?: string | undefined;
   provide: () => Promise<Given>;
 }
 
-/** What the SDK tells of its work is for its developers. */
+/** Hides the log of the SDK, which is for its developers. */
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** The ways in which a profile gets keys, by the marks of the SDK. */
+/** The ways in which a profile gets credentials, by the marks of the SDK. */
 const WAYS: Record<string, string> = {
   CREDENTIALS_PROFILE_SSO: 'SSO',
   CREDENTIALS_PROFILE_SSO_LEGACY: 'SSO',
@@ -28,18 +28,18 @@ const WAYS: Record<string, string> = {
 };
 
 /**
- * Asks the sources of AWS credentials behind the keys of the environment, by the providers of AWS and in their order. A source that is
- * set up wrongly ends the search, as in every SDK: what comes behind it would be another identity.
- * @param profile the only profile to use; undefined for every source
- * @returns keys, or of each source why it gave none
+ * Asks the sources of AWS credentials other than the environment, by the providers of AWS and in their order. A source that is set up wrongly ends the search,
+ * as in every SDK, because the next source could give another identity.
+ * @param profile the only profile to use; undefined for all sources
+ * @returns credentials, or a text that says for each source why it gave none
  */
-export async function search(profile: string | undefined): Promise<Keys | string> {
+export async function search(profile: string | undefined): Promise<FoundCredentials | string> {
   const sources = profile === undefined ? everySource() : [profileSource(profile)];
   const why: string[] = [];
   for (const { name, missing, provide } of sources) {
     if (missing === undefined)
       try {
-        return keysOf(name, await provide());
+        return foundBy(name, await provide());
       } catch (error) {
         why.push(`${name}: ${reasonOf(error)}`);
         if (!(error as { tryNextLink?: boolean }).tryNextLink) break;
@@ -67,7 +67,7 @@ function everySource(): Source[] {
     {
       name: 'container endpoint',
       missing: isContainer ? undefined : 'no AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI is set',
-      // It reads its variables at once, and throws for a wrong one.
+      // In a function, because `fromHttp` reads its variables at once, and throws for a wrong one.
       provide: async () => fromHttp({ logger })(),
     },
     {
@@ -83,7 +83,10 @@ const profileSource = (profile: string | undefined): Source => ({
   provide: fromIni({ logger, ...(profile !== undefined && { profile }) }),
 });
 
-function keysOf(name: string, { accessKeyId, secretAccessKey, sessionToken, expiration, $source = {} }: Given): Keys {
+function foundBy(
+  name: string,
+  { accessKeyId, secretAccessKey, sessionToken, expiration, $source = {} }: Given,
+): FoundCredentials {
   const way = Object.keys(WAYS).find((mark) => mark in $source);
   return {
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) },

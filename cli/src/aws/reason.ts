@@ -1,4 +1,4 @@
-/** Messages of the SDK that contain a part of what a source answered, or the command line of a program: either may be a secret. */
+/** Messages of the SDK that may contain a secret, because they quote the answer of a source or the command line of a program. */
 const UNSAFE: [message: RegExp, inPlace: string][] = [
   [/^Command failed/, 'its credential_process failed'],
   [/JSON|Deserialization|is not expected/, 'its answer cannot be read'],
@@ -7,7 +7,7 @@ const UNSAFE: [message: RegExp, inPlace: string][] = [
 /** The longest reason, in characters. */
 const MAX_LENGTH = 200;
 
-/** Why a source gave no credentials: one line without a secret. */
+/** The reason why a source gave no credentials, in one line and without a secret. */
 export function reasonOf(error: unknown): string {
   const { message } = error instanceof Error ? error : new Error(String(error));
   const [, inPlace] = UNSAFE.find(([unsafe]) => unsafe.test(message)) ?? [];

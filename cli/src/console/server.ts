@@ -12,25 +12,25 @@ export interface ConsoleOptions {
   endpoint: string;
   /** The namespace of all calls of the page. */
   namespace?: string | undefined;
-  /** Whether the API is `npm start` on this machine. */
+  /** True if the API is `npm start` on this machine. */
   local: boolean;
-  /** Whether to pass on calls that change something. */
+  /** True to pass on calls that change something. */
   write: boolean;
-  /** The required value of `x-holdfast-token` in each call. */
+  /** The value of `x-holdfast-token` that each call must have. */
   token: string;
   /** 0 for any free port. */
   port: number;
   transport: Transport;
 }
 
-/** The calls of the page that change something. No other writing call is ever passed on. */
+/** The calls of the page that change something. Other calls that change something are never passed on. */
 const WRITES: readonly Operation[] = ['breakLease', 'cancelWaiter', 'capKey', 'runNext', 'clean', 'report'];
 
-/** Of JSON. What the page sends is far below. */
+/** The most bytes of a request. Those of the page are far smaller. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 /**
- * Serves the page on this machine, and passes its calls on as the operator whose credentials the transport has.
+ * Serves the page on this machine, and passes its calls on with the credentials of the transport, so that the browser needs none.
  * @throws Error if the port is taken
  */
 export const startConsole = (options: ConsoleOptions): Promise<Listening> =>
@@ -60,7 +60,7 @@ async function answer(options: ConsoleOptions, request: IncomingMessage, respons
   await passOn({ operation, payload, options }, response);
 }
 
-/** Undefined if it is not a call of the API. */
+/** The call of the API at a path. Undefined if there is none. */
 const operationAt = (method: string | undefined, path: string): Operation | undefined =>
   (Object.keys(ROUTES) as Operation[]).find(
     (one) => (READS.test(one) ? 'GET' : 'POST') === method && new URL(ROUTES[one], 'http://x/v1/').pathname === path,
@@ -94,7 +94,7 @@ interface Passed {
   options: ConsoleOptions;
 }
 
-/** One try: the page asks again by itself. A page that is closed ends the call. */
+/** Sends one try, because the page repeats its calls itself. If the page is closed, the call ends. */
 async function passOn({ operation, payload, options }: Passed, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
@@ -104,7 +104,7 @@ async function passOn({ operation, payload, options }: Passed, response: ServerR
     if (gone.signal.aborted) return;
     if (!isHoldfastError(error)) throw error;
     const { name: _, ...problem } = { ...error, message: error.message };
-    // 401 is what this server says of its own token.
+    // The page takes a 401 for an error of this server's token, so a 401 of the API becomes a 403.
     const status = error.status === 401 ? 403 : (error.status ?? 502);
     reply(response, status, { ...problem, detail: detailOf(error) });
   }

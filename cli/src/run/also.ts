@@ -11,19 +11,19 @@ const MOST_PERMITS = 200;
 /** The keys of --also, each with its limit. @throws Failure that names the wrong value */
 export const alsoEntries = (args: Arguments): LeaseEntry[] =>
   args.all('also').map((text) => {
-    // A key may contain the sign too.
+    // A key may contain = too.
     const [, key = '', limit = ''] = /^(.+)=(\d+)$/s.exec(text) ?? [];
     if (Number(limit) >= 1 && Number(limit) <= MOST_PERMITS) return { key, limit: Number(limit) };
     throw misuse(`--also must be a key and a limit from 1 to ${MOST_PERMITS}, such as total=20, not '${text}'`);
   });
 
-/** The lease of a command, which is held for as long as all of its leases are. */
+/** The lease of a command. With `--also`, it is held while all of the command's leases are held. */
 export interface CommandLease extends Lease {
-  /** All leases, with that of the command's own key. */
+  /** All leases, beginning with the lease of the command's own key. */
   all: readonly Lease[];
 }
 
-/** @throws HoldfastError as `acquire`, with the key that was refused */
+/** Acquires the lease of a command, and those of `--also`. @throws HoldfastError as `acquire`, with the key that was refused */
 export async function acquireWithAlso(
   service: Service,
   { key, ...options }: AcquireOptions & { key: string },
@@ -37,14 +37,15 @@ export async function acquireWithAlso(
   return asOne(await service.acquireAll([{ key, ...options }, ...also], { waitMs, signal, ttlSeconds, holder }));
 }
 
+/** Shows several leases as one. */
 function asOne(held: Leases): CommandLease {
-  const [first] = held.leases as readonly [Lease];
+  const [own] = held.leases as readonly [Lease];
   return {
-    ...first,
+    ...own,
     all: held.leases,
     /** The expiry of the lease that ends first. */
     get expiresAt() {
-      return held.leases.map(({ expiresAt }) => expiresAt).sort()[0] ?? first.expiresAt;
+      return held.leases.map(({ expiresAt }) => expiresAt).sort()[0] ?? own.expiresAt;
     },
     get remainingMs() {
       return held.remainingMs;

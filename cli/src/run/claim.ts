@@ -21,12 +21,12 @@ export const SLOT_OPTIONS: Options = {
   keep: { value: 'DURATION', help: 'with --once-per or --slot: how long the slot stays done (1d, or two periods)' },
 };
 
-/** Which slot a command works for. */
+/** The slot that a command works for. */
 type Slot = SlotOptions & { keepSeconds: number | undefined };
 
 const EXCLUDED = ['slot', 'limit', 'weight', 'shared', 'exclusive', 'also', 'replace'];
 
-/** @returns undefined without `--once-per` and `--slot` @throws Failure that names the wrong option */
+/** Reads the options of a slot. @returns undefined without `--once-per` and `--slot` @throws Failure that names the wrong option */
 export function slotOf(args: Arguments): Slot | undefined {
   const per = args.text('once-per');
   const zone = args.text('zone');
@@ -40,20 +40,24 @@ export function slotOf(args: Arguments): Slot | undefined {
   for (const option of EXCLUDED)
     if (option !== name && (args.is(option) || args.all(option).length > 0))
       throw misuse(`--${name} and --${option} exclude each other`);
-  // The service refuses a zone with a slot.
+  // The service refuses a zone together with a slot.
   return { per, zone, slot, keepSeconds } as Slot;
 }
 
-/** What a command runs under. */
+/** The lease or the run of a slot that a command runs under. */
 export interface Claim {
   lease: CommandLease;
-  /** The slot, if the command runs once. */
+  /** The slot, if the command works for one. */
   slot?: string;
-  /** Ends the lease. @param exitCode that of the command; undefined if the command could not be started @returns the exit code of `run` */
+  /**
+   * Ends the lease, or completes the slot.
+   * @param exitCode the exit code of the command; undefined if the command could not be started
+   * @returns the exit code of `run`
+   */
   end(exitCode?: number): Promise<number | undefined>;
 }
 
-interface Asked {
+interface Wanted {
   options: AcquireOptions & { key: string };
   also: LeaseEntry[];
   slot: Slot | undefined;
@@ -62,11 +66,15 @@ interface Asked {
 }
 
 /**
- * Acquires the lease of a command, or begins its slot. Then it waits for the start that the rates allow, while heartbeats extend the lease.
- * @returns the answer, if the slot is done
+ * Acquires the lease of a command, or begins its slot. Then waits for a start at the rates, while heartbeats extend the lease.
+ * @returns the claim, or the answer if the slot is done
  * @throws HoldfastError as `acquire`, `onceBegin` and `rateReserve`; LeaseLost if the lease is lost before the start
  */
-export async function claim(service: Service, asked: Asked, output: Output): Promise<Claim | Exclude<Begun, BegunRun>> {
+export async function claim(
+  service: Service,
+  asked: Wanted,
+  output: Output,
+): Promise<Claim | Exclude<Begun, BegunRun>> {
   const startedAt = moment(systemSurroundings);
   const claimed = await claimLease(service, asked, output);
   const { rates, options } = asked;
@@ -79,13 +87,13 @@ export async function claim(service: Service, asked: Asked, output: Output): Pro
 
 async function claimLease(
   service: Service,
-  { options, also, slot }: Asked,
+  { options, also, slot }: Wanted,
   output: Output,
 ): Promise<Claim | Exclude<Begun, BegunRun>> {
   if (slot === undefined) {
     const lease = await acquireWithAlso(service, options, also);
     const end = async (exitCode?: number) => {
-      // An expired lease needs no release. If the service did not answer before, it would not answer now.
+      // An expired lease needs no release, and if the service did not answer the heartbeats, a release would only delay the exit.
       if (lease.all.some(({ remainingMs }) => remainingMs > 0)) await lease.release();
       return exitCode;
     };
@@ -98,15 +106,15 @@ async function claimLease(
   const { run } = begun;
   const lease = Object.assign(run, { all: [run] });
   const end = async (exitCode?: number) => {
-    if (exitCode === 0) return (await isStored(begun, output)) ? 0 : EXIT.lost;
+    if (exitCode === 0) return (await completed(begun, output)) ? 0 : EXIT.lost;
     if (run.remainingMs > 0) await begun.release();
     return exitCode;
   };
   return { lease, slot: run.slot, end };
 }
 
-/** @throws HoldfastError if no answer says whether the slot is done */
-async function isStored(begun: BegunRun, output: Output): Promise<boolean> {
+/** Completes a slot. @returns false if the lease was lost @throws HoldfastError if no answer says whether the slot is done */
+async function completed(begun: BegunRun, output: Output): Promise<boolean> {
   try {
     await begun.complete(undefined);
     return true;
@@ -117,7 +125,7 @@ async function isStored(begun: BegunRun, output: Output): Promise<boolean> {
   }
 }
 
-/** Who did the slot, and when. */
+/** The line that says who has done the slot, and when. */
 export function doneText(key: string, done: Exclude<Begun, BegunRun>): string {
   const by = `by ${nameOf(done.by ?? 'another caller')} at ${done.at} (${agoText(done.at)} ago)`;
   if (done.outcome === 'superseded') return `${key} is done for the later slot ${done.doneSlot}, ${by}`;

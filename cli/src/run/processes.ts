@@ -10,10 +10,10 @@ interface ProcessStat {
   foreground: number;
 }
 
-/** Of a process that has ended. */
+/** The stat of a process that has ended. */
 const GONE: ProcessStat = { state: undefined, group: 0, foreground: 0 };
 
-/** Whether this process has a terminal, and may read it now: its process group is the foreground one. */
+/** True if this process has a terminal, and may read from it: its process group is in the foreground. */
 export function inForeground(): boolean {
   const { group, foreground } = isLinux ? statOf('self') : statByPs(process.pid);
   return group > 0 && group === foreground;
@@ -22,10 +22,10 @@ export function inForeground(): boolean {
 /** The process group of this process. */
 export const ownGroup = (): number => (isLinux ? statOf('self') : statByPs(process.pid)).group;
 
-/** Whether a process is stopped, as by Ctrl-Z. */
+/** True if a process is stopped, for example by Ctrl-Z. */
 export const isStopped = (id: number): boolean => (isLinux ? statOf(id) : statByPs(id)).state === 'T';
 
-/** The processes of a group that have not ended, except its first one and the guard. */
+/** The processes of a group that have not ended, except the guard and the process that made the group. */
 export const membersOf = ([group, guard]: [group: number, guard: number]): number[] =>
   (isLinux ? membersByProc(group) : membersByPs(group)).filter((id) => id !== group && id !== guard);
 
@@ -39,7 +39,7 @@ function membersByProc(group: number): number[] {
     });
 }
 
-/** The name of a process may contain any character, and ends at the last bracket. */
+/** Reads the stat of a process, which follows the last bracket, because the name of the process may contain brackets. */
 function statOf(id: number | 'self'): ProcessStat {
   try {
     const stat = readFileSync(`/proc/${id}/stat`, 'utf8');

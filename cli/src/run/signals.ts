@@ -1,10 +1,10 @@
 import { constants } from 'node:os';
 import type { Command } from './command.ts';
 
-/** All but SIGWINCH end a process while it waits for a lease. */
+/** The signals that are passed on to the command. All but SIGWINCH also end a wait for the lease. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGWINCH'] as const;
 
-/** The signals to this process: they end the wait, and go to the command once it runs. */
+/** Takes the signals to this process: they end the wait for the lease, and when the command runs, they are passed on to it. */
 export class Signals {
   readonly #controller = new AbortController();
   #received: NodeJS.Signals | undefined;
@@ -19,32 +19,32 @@ export class Signals {
     return this.#controller.signal;
   }
 
-  /** The exit code if a signal has ended the wait. */
+  /** The exit code if a signal has ended the wait. Undefined if none has. */
   get exitCode(): number | undefined {
     return this.#received && 128 + constants.signals[this.#received];
   }
 
   /**
    * Passes signals on to the command from now on.
-   * @param mayGoOn whether a command that was stopped may go on
+   * @param mayContinue returns whether a command that was stopped may continue
    */
-  forwardTo(command: Command, mayGoOn: () => boolean): void {
+  forwardTo(command: Command, mayContinue: () => boolean): void {
     this.#command = command;
-    if (!command.hasTerminal) process.on('SIGTSTP', () => stopWith(command, mayGoOn));
+    if (!command.hasTerminal) process.on('SIGTSTP', () => stopWith(command, mayContinue));
   }
 
   #receive(signal: NodeJS.Signals): void {
     this.#command?.signal(signal);
     if (this.#command || signal === 'SIGWINCH') return;
-    if (this.exitCode !== undefined) process.exit(this.exitCode); // the sender of a second one does not want to wait
+    if (this.exitCode !== undefined) process.exit(this.exitCode); // a second signal means: end at once
     this.#received = signal;
     this.#controller.abort();
   }
 }
 
-function stopWith(command: Command, mayGoOn: () => boolean): void {
-  command.signal('SIGSTOP'); // a group without a terminal ignores SIGTSTP
+function stopWith(command: Command, mayContinue: () => boolean): void {
+  command.signal('SIGSTOP'); // not SIGTSTP, which a group without a terminal ignores
   process.kill(process.pid, 'SIGSTOP');
-  // Here this process is awake again.
-  if (mayGoOn()) command.signal('SIGCONT');
+  // The line above returns when this process is continued.
+  if (mayContinue()) command.signal('SIGCONT');
 }

@@ -4,8 +4,8 @@ import type { Lease } from '../../../clients/typescript/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Command } from './command.ts';
 
-/** The longest time between two looks at the clocks, in milliseconds: timers do not run while the machine sleeps. */
-const LOOK_MS = 250;
+/** How often the clocks are checked, in milliseconds, because timers do not run while the machine sleeps. */
+const CHECK_MS = 250;
 
 /** How often remaining processes of a command are counted, in milliseconds. */
 const COUNT_MS = 20;
@@ -13,29 +13,29 @@ const COUNT_MS = 20;
 interface Supervision {
   /** How long the group may take to end after SIGTERM, in milliseconds. */
   graceMs: number;
-  /** True if the command works for a slot. If it succeeded before this process noticed the loss, the service decides whether the slot is done. */
+  /** True if the command works for a slot: if it succeeded before this process noticed the loss, the service decides whether the slot is done. */
   isOnce: boolean;
-  /** Called once with the reason why the command is ended. */
+  /** Called with the reason when the command must end. */
   onLost(why: string): void;
 }
 
 /**
- * Lets a command run while its lease is certainly held. When this returns, its whole process group has ended, and before
- * the lease does: first by SIGTERM, and after a grace period by SIGKILL. The same ends processes that the command left behind.
+ * Lets a command run while its lease is certainly held. Before the lease ends, its whole process group is ended by SIGTERM, and after a grace period by
+ * SIGKILL. Processes that the command leaves behind are ended in the same way.
  * @returns the exit code of the command, or EXIT.lost if the lease was lost first
  * @throws Failure if the command could not be started
  */
 export async function supervise(lease: Lease, command: Command, supervision: Supervision): Promise<number> {
   const watch = new Watch(lease, command, supervision);
-  const look = () => watch.look();
-  lease.signal.addEventListener('abort', look);
-  process.on('SIGCONT', look);
+  const tick = () => watch.tick();
+  lease.signal.addEventListener('abort', tick);
+  process.on('SIGCONT', tick);
   try {
-    look();
+    tick();
     const exitCode = await command.exited;
     if (exitCode !== 0) watch.mayBeDone = false;
     if (command.isAlive) {
-      // Processes that got a signal together with the command are ending. Another signal would interrupt that.
+      // Processes that got a signal together with the command are ending already. A second signal could interrupt their clean-up.
       watch.terminate(supervision.graceMs, exitCode < 128 && !command.wasSignalled);
       while (command.isAlive) await sleep(COUNT_MS);
     }
@@ -43,19 +43,20 @@ export async function supervise(lease: Lease, command: Command, supervision: Sup
   } finally {
     watch.end();
     await command.kill();
-    lease.signal.removeEventListener('abort', look);
-    process.off('SIGCONT', look);
+    lease.signal.removeEventListener('abort', tick);
+    process.off('SIGCONT', tick);
   }
 }
 
+/** Watches the clocks of a lease, and ends the command in time. */
 class Watch {
-  /** Whether a command that has ended may have done its slot, even if the lease has expired by now. */
+  /** True if a command that has ended may have done its slot, even if the lease has expired by now. */
   mayBeDone: boolean;
   readonly #lease: Lease;
   readonly #command: Command;
   readonly #supervision: Supervision;
   #isLost = false;
-  #told: string | undefined;
+  #extendedUntil: string | undefined;
   #killAt: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -66,18 +67,18 @@ class Watch {
     this.mayBeDone = supervision.isOnce;
   }
 
-  /** Whether the lease was lost, or so close to its end that the command was told to end. */
+  /** True if the lease was lost, or so close to its end that the command was ended. */
   get isLost(): boolean {
-    if (!this.#lease.held) this.look();
+    if (!this.#lease.held) this.tick();
     return this.#isLost;
   }
 
-  /** Reads the clocks, and ends the command if it is time. */
-  look(): void {
+  /** Checks the clocks, and ends the command if it is time. */
+  tick(): void {
     const { graceMs } = this.#supervision;
     const { lost, remainingMs, expiresAt } = this.#lease;
-    if (expiresAt !== this.#told) this.#command.extend(remainingMs);
-    this.#told = expiresAt;
+    if (expiresAt !== this.#extendedUntil) this.#command.extend(remainingMs);
+    this.#extendedUntil = expiresAt;
     if (!this.#isLost && (lost || remainingMs <= graceMs)) {
       if (this.mayBeDone && this.#command.hasEnded) {
         this.end();
@@ -95,19 +96,20 @@ class Watch {
       return;
     }
     this.#timer = setTimeout(
-      () => this.look(),
-      Math.max(1, Math.min(LOOK_MS, this.#isLost ? leftMs : leftMs - graceMs)),
+      () => this.tick(),
+      Math.max(1, Math.min(CHECK_MS, this.#isLost ? leftMs : leftMs - graceMs)),
     );
   }
 
   /** Ends the group within so many milliseconds. @param asks whether to send SIGTERM first */
   terminate(withinMs: number, asks = true): void {
     this.#killAt ??= performance.now() + withinMs;
-    // A stopped process acts on SIGTERM only once it is woken.
+    // A stopped process acts on SIGTERM only when it continues.
     if (asks) for (const signal of ['SIGTERM', 'SIGCONT'] as const) this.#command.signal(signal);
-    this.look();
+    this.tick();
   }
 
+  /** Stops watching. */
   end(): void {
     clearTimeout(this.#timer);
   }

@@ -10,15 +10,15 @@ import { duration, EXECUTION_END, isOfBound, untilEnd, untilText } from './words
 
 type Schemas = components['schemas'];
 type Holding = Pick<Schemas['KeySummary'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt' | 'execution'> & {
-  /** Absent in a run of once. */
+  /** Missing in the run of a slot. */
   bound?: boolean;
 };
 
-/** The most holders that are listed. */
+/** How many holders are listed at most. */
 const MAX_LISTED = 10;
 
-/** How long to look for the holders, in milliseconds. Without them the command still prints the error. */
-const LOOK_MS = 2000;
+/** How long to try to read the holders, in milliseconds. Without them, the command still prints the error. */
+const READ_MS = 2000;
 
 export const breakVerb: Verb = {
   summary: 'end the lease or the permit that you saw, by its fence',
@@ -41,7 +41,7 @@ broken: the command prints who holds the lease, and the command that ends the le
       throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
     const wait = !args.is('now') && { wait: true };
     const kind = args.is('once') && { kind: 'once' as const };
-    // A break at once removes the name of the execution from the record, so read it before.
+    // With --now, the record loses the name of the execution, so it is read before.
     const held = output.isJson ? undefined : holdersOf(await readOf(call)).find((one) => one.fence === fence);
     try {
       const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait, ...kind });
@@ -55,7 +55,7 @@ broken: the command prints who holds the lease, and the command that ends the le
   },
 };
 
-/** Until when the holder may work, and what happens next. */
+/** The lines that say until when the holder may work, and what happens next. */
 function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): string[] {
   const { holderUntil, lastHeartbeatAt } = answer;
   const holder = answer.holder ?? 'the holder';
@@ -73,13 +73,13 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): strin
         : `no heartbeat has come since the grant: unless one comes, ${holder} may work until ${until}`,
     ];
   const broken = `the grant of ${key} is broken, which ${holder} held with the fence ${fence}`;
-  // An expired holder has stopped by the clocks of its own process.
+  // An expired holder has already stopped, by the clocks of its own process.
   if (leftMs !== undefined && leftMs <= 0) return [broken];
   const heartbeat = last ?? 'none has come since the grant';
   return [broken, `${holder} may work on until ${until}, or its next heartbeat (${heartbeat}), beside the next holder`];
 }
 
-/** Adds the present holders of the key, and the commands that end their leases, to the failure. */
+/** Adds the present holders of the key, and the commands that end their leases, to a failure. */
 async function withHolders(call: Call, error: Error): Promise<Failure> {
   const { arguments: args, output } = call;
   const key = args.word(0);
@@ -92,11 +92,11 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
-/** The key with its holders, or the run of a slot. Undefined if the read fails. */
+/** Reads the key with its holders, or the run of a slot. Undefined if that fails. */
 async function readOf({ arguments: args, connect }: Call): Promise<Holding | Key | undefined> {
   try {
     const service = connect({});
-    const [key, limits] = [args.word(0), { timeoutMs: LOOK_MS }];
+    const [key, limits] = [args.word(0), { timeoutMs: READ_MS }];
     if (args.is('once')) return await service.readOnce(key, limits);
     return await service.readKey(key, {}, limits);
   } catch (reason) {
@@ -108,11 +108,11 @@ async function readOf({ arguments: args, connect }: Call): Promise<Holding | Key
 const holdersOf = (read: Holding | Key | undefined): Holding[] =>
   read && 'holders' in read ? read.holders : read ? [read] : [];
 
-/** The holder that the error names. */
+/** The holder that an error names. */
 const namedBy = (error: Error): Holding | undefined =>
   isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['KeySummary']) : undefined;
 
-/** How to stop the execution of a bound grant, which does not expire. */
+/** The line that says how to stop the execution of a bound grant, which does not expire. */
 function stopLines({ bound, execution, holder }: Partial<Holding> = {}): string[] {
   const command = bound && execution ? stopCommand(execution) : undefined;
   return command === undefined ? [] : [`to stop the execution of ${shown(holder ?? 'the holder')}: ${command}`];
@@ -133,7 +133,7 @@ function holdingLines(holding: Holding, args: Arguments): string[] {
   const switches = ['once', 'now'].map((name) => (args.is(name) ? ` --${name}` : ''));
   const given = `--fence ${fence}${switches.join('')}${options.join('')}`;
   const seen = `${held}, with the fence ${fence}`;
-  // A key that cannot be shown as it is cannot be copied either.
+  // A key with invisible characters cannot be copied from the terminal.
   if (shown(key) !== key) return [seen];
   return [
     seen,

@@ -12,26 +12,32 @@ import { capText } from './words.ts';
 
 type Cap = components['schemas']['Cap'];
 
-/** The highest limit, and the longest cap. */
+/** The highest limit of a key. */
 const MOST_PERMITS = 200;
+
+/** The longest time after which a cap ends by itself. */
 const MOST_SECONDS = 31 * 86_400;
 
-/** How long to ask whether the key has slots, in milliseconds. Without an answer, the command does not remind of them. */
-const LOOK_MS = 2000;
+/** How long to ask whether the key has slots, in milliseconds. Without an answer, the command does not mention them. */
+const READ_MS = 2000;
 
 export const cap: Verb = {
-  summary: 'cap how many may hold a key, pause the key, or lift that',
+  summary: 'cap how many may hold a key, pause the key, or lift the cap',
   usage: 'KEY [N|none]',
   words: [1, 2],
   takesKey: true,
   options: {
     reason: { value: 'TEXT', help: 'why: each caller that the cap keeps out sees it' },
     for: { value: 'DURATION', help: 'after how long the cap ends by itself (never)' },
-    rate: { value: 'N/PERIOD', help: 'cap what may start, such as 20/1m, or none', multiple: true },
+    rate: {
+      value: 'N/PERIOD',
+      help: 'cap how many may start, such as 20/1m, or none; may be repeated',
+      multiple: true,
+    },
     kind: { value: 'KIND', help: 'pause the slots of the key, and not its leases and permits', choices: ['once'] },
   },
-  notes: `N is the most that all holders may weigh, whatever limit they name, and 0 pauses the key. The holders keep what they have.
-none lifts the whole cap, that of the rates too, and serves the line.`,
+  notes: `N is how much all holders together may weigh, whatever limits they name, and 0 pauses the key. The present holders keep
+what they have. none lifts the whole cap, that of the rates too, and serves the line.`,
   example: "holdfast cap render 0 --reason 'the vendor is down' --for 2h",
   async run({ arguments: args, output, connect }) {
     const request = requestOf(args);
@@ -56,7 +62,7 @@ none lifts the whole cap, that of the rates too, and serves the line.`,
 
 const isOver = (now: Cap | null, used: number): boolean => typeof now?.limit === 'number' && used > now.limit;
 
-/** @throws Failure that names what is wrong */
+/** The request of the command line. @throws Failure that names what is wrong */
 function requestOf(args: Arguments): RequestOf<'capKey'> {
   const [key = '', word] = args.words;
   const kind = args.text('kind');
@@ -89,9 +95,9 @@ function cappedRates(texts: string[]) {
   });
 }
 
-/** Whether callers also begin slots of the key, which a pause of the key does not stop. */
+/** True if callers also begin slots of the key, which a pause of the key does not stop. */
 async function hasSlots(service: Service, key: string): Promise<boolean> {
-  const read = await service.readOnce(key, { timeoutMs: LOOK_MS }).catch((error: unknown) => {
+  const read = await service.readOnce(key, { timeoutMs: READ_MS }).catch((error: unknown) => {
     if (isHoldfastError(error)) return undefined;
     throw error;
   });
@@ -104,7 +110,7 @@ export const next: Verb = {
   words: [2, 2],
   takesKey: true,
   options: {},
-  notes: `The next grant of the key is for that waiter. One waiter of a key is moved at a time, and the last command counts.
+  notes: `That waiter gets the next grant of the key. Only one waiter of a key can be moved at a time, and the last command counts.
 ${TICKET_NOTES}`,
   example: 'holdfast next nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {

@@ -7,7 +7,7 @@ import type { Progress } from '../progress.ts';
 import type { Verb } from '../verb.ts';
 
 export const commit: Verb = {
-  summary: 'commit a file to a path on a precondition',
+  summary: 'write a file to S3 if the object there is as expected',
   usage: 'PATH FILE',
   words: [2, 2],
   options: {
@@ -15,13 +15,13 @@ export const commit: Verb = {
     'if-match': { value: 'ETAG', help: 'only if the object at the path has this ETag' },
     fence: { value: 'KEY=TOKEN', help: 'under the fence of a lease' },
     fenced: { help: 'under the fence of the lease of holdfast run' },
-    'commit-id': { value: 'ID', help: 'the id of the commit, so that a repeated commit has the first outcome' },
+    'commit-id': { value: 'ID', help: 'the id of the commit, so that a repeated command has the outcome of the first' },
     'content-type': { value: 'TYPE', help: 'the media type' },
     'cache-control': { value: 'TEXT', help: 'the Cache-Control header of the object' },
     'content-disposition': { value: 'TEXT', help: 'the Content-Disposition header of the object' },
     'content-encoding': { value: 'TEXT', help: 'the Content-Encoding header of the object' },
     metadata: { value: 'NAME=VALUE', help: 'metadata of the object', multiple: true },
-    wait: { value: 'DURATION', help: 'how long to wait for the commit of another client (0s, to 20s)' },
+    wait: { value: 'DURATION', help: 'how long to wait for the commit of another client, up to 20s (0s)' },
   },
   notes: 'FILE is - for stdin.',
   example: 'holdfast commit reports/42.json report.json --create --content-type application/json',
@@ -42,7 +42,7 @@ export const commit: Verb = {
     };
     const body = await contentOf(args.word(1));
     const { progress } = output;
-    const answer = await connect().commit(body, request, told(progress, body.size));
+    const answer = await connect().commit(body, request, withProgress(progress, body.size));
     progress.end();
     if (output.isJson) output.json(answer);
     else {
@@ -55,8 +55,8 @@ export const commit: Verb = {
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** Sends an upload, and shows its progress. */
-const told =
+/** A `fetch` for an upload that shows its progress. */
+const withProgress =
   (progress: Progress, size: number): typeof fetch =>
   (url, init = {}) => {
     let sent = 0;
@@ -120,7 +120,7 @@ async function contentOf(file: string): Promise<Blob> {
   if (file === '-') return new Blob([await buffer(process.stdin)]);
   process.removeAllListeners('warning'); // Node 20 warns that openAsBlob is experimental
   try {
-    // A pipe has no length, and would be read as empty.
+    // `openAsBlob` would read a pipe as empty, because a pipe has no length.
     if (!(await stat(file)).isFile()) return new Blob([await buffer(createReadStream(file))]);
     const blob = await openAsBlob(file);
     await blob.slice(0, 1).arrayBuffer(); // the first read opens the file

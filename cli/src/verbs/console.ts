@@ -5,12 +5,12 @@ import { startConsole } from '../console/server.ts';
 import { misuse } from '../failure.ts';
 import type { Verb } from '../verb.ts';
 
-/** Unguessable, and short enough to be typed from another screen. */
+/** A token that cannot be guessed, and is short enough to be typed from another screen. */
 const newToken = () => randomBytes(18).toString('base64url');
 
 export const consoleVerb: Verb = {
   summary: 'serve a page that shows who holds what',
-  notes: 'Open the address that the command prints. The page calls the API with your credentials.',
+  notes: 'Open the address that the command prints. The page calls the API with the credentials of the command.',
   usage: '',
   words: [0, 0],
   noTimeout: true,
@@ -29,7 +29,7 @@ export const consoleVerb: Verb = {
         throw misuse(`port ${port} ${code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`}: give --port`);
       },
     );
-    // Before the address is printed, because a reader of the address may end the page at once.
+    // This comes before the address is printed, because a program that reads the address may send a signal at once.
     const ended = new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
     });

@@ -14,7 +14,7 @@ import { misuse } from '../failure.ts';
 import type { Options } from '../syntax.ts';
 import type { Verb } from '../verb.ts';
 
-const FROM: Options = { from: { value: 'FOLDER', help: 'the folder of the release (that of this command)' } };
+const FROM: Options = { from: { value: 'FOLDER', help: 'the folder of the release (the folder of this command)' } };
 
 interface OfRelease extends Pick<Verb, 'summary' | 'example' | 'options'>, Partial<Pick<Verb, 'usage' | 'words'>> {
   /** The page that the help names. */
@@ -22,12 +22,12 @@ interface OfRelease extends Pick<Verb, 'summary' | 'example' | 'options'>, Parti
   command(commands: Commands, args: string[], folder: string): Promise<number>;
 }
 
-/** A verb whose code is in the file `deploy.mjs` of a release, with the SDK of AWS. */
+/** Makes a verb whose code is in the file `deploy.mjs` of a release, because that code needs the AWS SDK. */
 const ofRelease = ({ page, options, command, ...verb }: OfRelease): Verb => ({
   usage: '',
   words: [0, 0],
   isLocal: true,
-  notes: `It needs the folder of a release. See docs/${page}.md`,
+  notes: `This verb needs the folder of a release. See docs/${page}.md`,
   ...verb,
   options: { ...options, ...FROM },
   async run({ arguments: args }) {
@@ -45,7 +45,7 @@ export const deploy = ofRelease({
 });
 
 export const liftFences = ofRelease({
-  summary: 'lift the fences of a table that was restored above every later one',
+  summary: 'raise the fences of a restored table above all that were granted since the backup',
   page: 'operations',
   options: LIFT_OPTIONS,
   example: 'holdfast lift-fences --table holdfast-prod-leases-2',
@@ -53,7 +53,7 @@ export const liftFences = ofRelease({
 });
 
 export const drain = ofRelease({
-  summary: 'stop acquire on a deployment, and wait until no lease is held',
+  summary: 'refuse new leases on a deployment, and wait until none is held',
   page: 'operations',
   options: DRAIN_OPTIONS,
   example: 'holdfast drain --stage prod',
@@ -61,7 +61,7 @@ export const drain = ofRelease({
 });
 
 export const resume = ofRelease({
-  summary: 'start acquire again after a drain',
+  summary: 'grant leases again after a drain',
   page: 'operations',
   options: RESUME_OPTIONS,
   example: 'holdfast resume --stage prod',
@@ -89,13 +89,13 @@ export const history = ofRelease({
 async function release(args: Arguments): Promise<{ folder: string; commands: Commands }> {
   const folder = resolve(args.text('from') ?? dirname(fileURLToPath(import.meta.url)));
   const file = join(folder, 'deploy.mjs');
-  if (!existsSync(file)) throw misuse(`${folder} is no release of Holdfast: name one with --from`);
+  if (!existsSync(file)) throw misuse(`${folder} is not a release of Holdfast: give the folder of one by --from`);
   return { folder, commands: await import(pathToFileURL(file).href) };
 }
 
 type Commands = typeof import('../../../deployment/commands.ts');
 
-/** The options as they were typed, for the command of the release. */
+/** The options as they were typed, to pass them to the code of the release. */
 const given = (args: Arguments, options: object): string[] =>
   Object.keys(options).flatMap((name) => [
     ...args.all(name).map((value) => `--${name}=${value}`),

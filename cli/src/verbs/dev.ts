@@ -10,30 +10,34 @@ import { load } from '../load.ts';
 import type { Output } from '../output.ts';
 import type { Verb } from '../verb.ts';
 
-/** A package of its own, because running jobs needs no emulators. */
+/** The package with the emulators. They are not in this package, because most users only run jobs. */
 const PACKAGE = 'holdfast-dev';
 
 export const dev: Verb = {
   summary: 'start the whole service on this machine',
-  notes: `It needs no AWS account. The first start loads ${PACKAGE} by npm. Settings and other ports are
+  notes: `You need no AWS account. The first start downloads ${PACKAGE} by npm. Settings and other ports are
 environment variables: docs/configuration.md, "Settings of the local stack".`,
   usage: '',
   words: [0, 0],
   isLocal: true,
   options: {
     port: { value: 'PORT', help: 'where the API listens (3000); the other servers use the next four ports' },
-    memory: { help: 'keep nothing between runs' },
-    durable: { value: 'FILE', multiple: true, help: 'run the durable function in FILE; may be given again' },
-    function: { value: 'FILE', multiple: true, help: 'the same, for state machines' },
+    memory: { help: 'keep the data in memory, and lose it at the end' },
+    durable: { value: 'FILE', multiple: true, help: 'run the durable function in FILE; may be repeated' },
+    function: {
+      value: 'FILE',
+      multiple: true,
+      help: 'run the function in FILE, which state machines call; may be repeated',
+    },
   },
   example: 'holdfast dev',
   async run({ arguments: args, output }) {
     const port = args.number('port', { least: 1, most: 65_531, whole: true });
-    const file = installed() ?? (await fetched(output));
+    const file = installed() ?? (await downloaded(output));
     const program: { startStack: typeof startStack } = await import(pathToFileURL(file).href);
     const files = { durable: args.all('durable'), functions: args.all('function') };
     await program.startStack({ port, memory: args.is('memory'), ...files });
-    // A signal ends the stack, and the process with it.
+    // A signal ends the stack, and with it the process.
     return new Promise(() => {});
   },
 };
@@ -47,15 +51,15 @@ function installed(): string | undefined {
   }
 }
 
-/** The program of the package, from the cache of this user, into which npm puts it the first time. */
-async function fetched(output: Output): Promise<string> {
+/** The program of the package in the cache of this user. The first time, npm downloads it. */
+async function downloaded(output: Output): Promise<string> {
   const { XDG_CACHE_HOME, HOME } = process.env;
   const cache = join(XDG_CACHE_HOME || join(HOME || homedir(), '.cache'), 'holdfast');
   const folder = join(cache, `dev-${manifest.version}`);
   const file = join(folder, 'node_modules', PACKAGE, 'dist/dev.mjs');
   if (existsSync(file)) return file;
-  output.note(`loading ${PACKAGE} ${manifest.version} by npm into ${folder}, once`);
-  // Another process may do the same, and must find a whole folder or none.
+  output.note(`downloading ${PACKAGE} ${manifest.version} by npm into ${folder}, for this and later starts`);
+  // Another process may do the same at the same time, and must find a complete folder or none.
   const own = `${folder}.${process.pid}`;
   mkdirSync(own, { recursive: true });
   try {
@@ -78,7 +82,7 @@ function install(folder: string): Promise<void> {
     execFile('npm', [...args, `${PACKAGE}@${manifest.version}`], options, (error, _, stderr) => {
       if (!error) return resolve();
       const why = stderr.trim().split('\n', 3).join('\n') || error.message;
-      reject(new Failure(`npm could not load ${PACKAGE}: ${why}`, EXIT.noAnswer));
+      reject(new Failure(`npm could not download ${PACKAGE}: ${why}`, EXIT.noAnswer));
     });
   });
 }

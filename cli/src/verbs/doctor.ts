@@ -14,11 +14,11 @@ import { agoText, nameOf } from './words.ts';
 
 type KeyPage = components['schemas']['KeyPage'];
 
-/** The `Date` of a response is in whole seconds, and the response takes time. */
+/** How far the clock may be off, in milliseconds: the `Date` of a response is in whole seconds, and the response takes time. */
 const MAX_OFFSET_MS = 2000;
 
-/** A single call may fail for a transient reason, and its error says so. */
-const ONCE = { timeoutMs: 0 };
+/** The doctor reports a transient error, instead of trying again. */
+const SINGLE_TRY = { timeoutMs: 0 };
 
 type Verdict = 'ok' | 'note' | 'failed';
 
@@ -35,7 +35,7 @@ class Findings {
     else this.#output.line(`${verdict.padEnd(6)}  ${check}: ${detail}`);
   }
 
-  /** What is well and has many lines is for programs alone. */
+  /** Reports a check that is well only to programs, because people would not read so many lines. */
   sayToProgram(check: string, detail: string): void {
     if (this.#output.isJson) this.say(check, 'ok', detail);
   }
@@ -98,18 +98,18 @@ export const doctor: Verb = {
   },
 };
 
-/** @throws Failure if there are none */
-async function credentialsText({ token, keys }: Settings): Promise<string> {
+/** Where the credentials come from. @throws Failure if there are none */
+async function credentialsText({ token, findCredentials }: Settings): Promise<string> {
   if (token) return 'HOLDFAST_TOKEN';
-  return keys ? (await keys()).source : 'none: the endpoint is on this machine';
+  return findCredentials ? (await findCredentials()).source : 'none: the endpoint is on this machine';
 }
 
 type Me = Partial<AnswerOf<'whoami'>>;
 
-/** A caller without the permission to `whoami` may have the permission to `readHealth`, or neither. */
+/** Reads who the caller is. A caller without the permission for `whoami` may have that for `readHealth`, or for neither. */
 async function whoami(service: Service): Promise<Me> {
   const ask = (operation: 'whoami' | 'readHealth') =>
-    service.call(operation, {}, ONCE).catch((error) => {
+    service.call(operation, {}, SINGLE_TRY).catch((error) => {
       if (!isHoldfastError(error, 'Refused') || error.status === 401) throw error;
       return undefined;
     });
@@ -122,7 +122,7 @@ function identityText({ principal, authorizedBy, namespaces }: Me): string {
 }
 
 function clock(findings: Findings, date: string | undefined, at: number): void {
-  // The header names a whole second. On average, half of the second has passed.
+  // The header names a whole second, of which half has passed on average.
   const offsetMs = at - (Date.parse(date ?? '') + 500);
   const detail = `${Math.abs(Math.round(offsetMs / 100) / 10)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the answer's Date`;
   if (Number.isNaN(offsetMs)) findings.say('clock', 'note', 'the answer has no Date');
@@ -131,13 +131,17 @@ function clock(findings: Findings, date: string | undefined, at: number): void {
 }
 
 /**
- * Writers that use records of the commits table write without a condition, and the native protocol leaves no record: each may
- * overwrite the commits of the other.
+ * Checks that all clients commit by the same protocol. Clients that use records of the commits table write without a condition, and the native protocol leaves
+ * no record, so the two kinds of clients could overwrite each other's commits.
  */
 async function commits(findings: Findings, service: Service): Promise<void> {
   let cursor: string | null = null;
   do {
-    const page: AnswerOf<'readInFlight'> = await service.call('readInFlight', { ...(cursor && { cursor }) }, ONCE);
+    const page: AnswerOf<'readInFlight'> = await service.call(
+      'readInFlight',
+      { ...(cursor && { cursor }) },
+      SINGLE_TRY,
+    );
     if (page.protocol === 'dynamo') return;
     const foreign = page.commits.find(({ commitId }) => commitId === null);
     if (foreign) {
@@ -150,7 +154,7 @@ async function commits(findings: Findings, service: Service): Promise<void> {
   findings.say('commits', 'ok', 'commitProtocol=native, and no other client commits by a record');
 }
 
-/** A report or a waiter that is older is worth a look, in milliseconds. */
+/** From this age, a report or a waiter is worth a note, in milliseconds. */
 const OLD_MS = 3_600_000;
 
 const verdictOf = (at: string): Verdict => (Date.now() - Date.parse(at) > OLD_MS ? 'note' : 'ok');
@@ -158,20 +162,22 @@ const verdictOf = (at: string): Verdict => (Date.now() - Date.parse(at) > OLD_MS
 async function report(findings: Findings, service: Service): Promise<void> {
   const schedule = 'reportSchedule is 15 minutes by default';
   try {
-    const { finishedAt } = await service.call('readExpired', { limit: 1 }, ONCE);
+    const { finishedAt } = await service.call('readExpired', { limit: 1 }, SINGLE_TRY);
     if (finishedAt) findings.say('report', verdictOf(finishedAt), `${agoText(finishedAt)} old (${schedule})`);
   } catch (error) {
     findings.say('report', 'note', `${messageOf(error)} (${schedule})`);
   }
 }
 
-/** Of the longest lines, because a look at every line would cost a read for each. */
+/** Finds the waiter that has waited longest in the five longest lines, because reading every line would cost too much. */
 async function oldestWaiter(findings: Findings, service: Service): Promise<void> {
   const check = 'oldest waiter';
   try {
-    const { leases } = (await service.call('readLeases', { sort: 'waiting', limit: 5 }, ONCE)) as KeyPage;
+    const { leases } = (await service.call('readLeases', { sort: 'waiting', limit: 5 }, SINGLE_TRY)) as KeyPage;
     const keys = leases.filter(({ waiting }) => waiting > 0);
-    const lines = await Promise.all(keys.map(({ key }) => service.readKey(key, { waiters: true, limit: 10 }, ONCE)));
+    const lines = await Promise.all(
+      keys.map(({ key }) => service.readKey(key, { waiters: true, limit: 10 }, SINGLE_TRY)),
+    );
     const all = lines.flatMap(({ key, waiters = [] }) => waiters.map((waiter) => ({ key, ...waiter })));
     const [oldest] = all.sort((one, other) => (one.parkedAt < other.parkedAt ? -1 : 1));
     if (oldest) findings.say(check, verdictOf(oldest.parkedAt), waitText(oldest));
@@ -184,7 +190,7 @@ async function oldestWaiter(findings: Findings, service: Service): Promise<void>
 const waitText = ({ key, holder, parkedAt }: { key: string; holder: string; parkedAt: string }): string =>
   `${nameOf(holder)} has waited ${agoText(parkedAt)} for ${key}`;
 
-/** Says which calls the caller may not make. @returns those that it may make */
+/** Reports which calls the caller may not send. @returns the calls that it may send */
 async function permissions(
   findings: Findings,
   service: Service,
@@ -193,13 +199,13 @@ async function permissions(
   const allowed = new Set<Operation>();
   const operations = Object.keys(ROUTES) as Operation[];
   for (const operation of operations) {
-    const told = calls.find((call) => call.operation === operation);
-    const may = told?.allowed ?? (await probe(service, operation));
+    const listed = calls.find((call) => call.operation === operation);
+    const may = listed?.allowed ?? (await probe(service, operation));
     const check = `call ${operation}`;
     const { pathname } = new URL(routeOf(operation, namespace), 'http://api/v1/');
     const route = `${READS.test(operation) ? 'GET' : 'POST'} ${pathname}`;
     if (may === 'absent') findings.say(check, 'note', 'the deployment has no such call');
-    else if (!may) findings.say(check, 'note', `refused: ${told?.permission ?? route} is missing`);
+    else if (!may) findings.say(check, 'note', `refused: ${listed?.permission ?? route} is missing`);
     else findings.sayToProgram(check, route);
     if (may === true) allowed.add(operation);
   }
@@ -208,10 +214,10 @@ async function permissions(
   return allowed;
 }
 
-/** The function refuses an unknown field. Its refusal shows that the caller may call it. */
+/** True if the caller may send a call. The request has an unknown field, so a function that runs refuses the request and changes nothing. */
 async function probe(service: Service, operation: Operation): Promise<boolean | 'absent'> {
   try {
-    await service.call(operation, { doctor: 'probe' } as unknown as RequestOf<typeof operation>, ONCE);
+    await service.call(operation, { doctor: 'probe' } as unknown as RequestOf<typeof operation>, SINGLE_TRY);
     return true;
   } catch (error) {
     if (isHoldfastError(error, 'InvalidRequest')) return true;

@@ -24,9 +24,9 @@ const KINDS: readonly Kind[] = [
   'nameserviceRow',
 ];
 
-const REPORT: Option = { value: 'ID', help: 'the report (the last complete one)' };
+const REPORT: Option = { value: 'ID', help: 'the report to use (the last complete one)' };
 
-/** How often a clean-up without progress is retried, and after how many milliseconds. */
+/** How many times a clean-up without progress is tried again, and after how many milliseconds. */
 const TRIES = 5;
 const PAUSE_MS = 1000;
 
@@ -92,7 +92,7 @@ export const expired: Verb = {
         reason,
       ]),
     );
-    output.note(`by the report of ${finishedAt} (${agoText(finishedAt)} ago)`);
+    output.note(`from the report of ${finishedAt} (${agoText(finishedAt)} ago)`);
     return 0;
   },
 };
@@ -102,8 +102,8 @@ export const clean: Verb = {
   usage: '',
   words: [0, 0],
   options: {
-    yes: { help: 'delete the records, in place of listing them only', short: 'y' },
-    kind: { value: 'KIND', help: 'only records of these kinds', choices: KINDS, multiple: true },
+    yes: { help: 'delete the records, instead of only listing them', short: 'y' },
+    kind: { value: 'KIND', help: 'only records of this kind; may be repeated', choices: KINDS, multiple: true },
     'older-than': { value: 'DURATION', help: 'only records that expired at least this long ago (1h)' },
     'never-deletable': { help: 'also records that DynamoDB never deletes' },
     report: REPORT,
@@ -134,7 +134,7 @@ export const clean: Verb = {
       reportId = page.reportId; // a newer report must not come between two pages
       if (output.isJson) output.json(page);
       pages.push(page);
-      progress.show(`${dryRun ? 'looked at' : 'cleaned'} ${count(pages)} records`);
+      progress.show(`${dryRun ? 'checked' : 'cleaned'} ${count(pages)} records`);
       const isStuck = page.nextCursor === cursor && page.stoppedBy !== null;
       tries = isStuck ? tries + 1 : 0;
       if (tries > TRIES) throw new Failure(`the clean-up makes no progress (${page.stoppedBy})`, EXIT.noAnswer);
@@ -168,5 +168,5 @@ const cells = ({ kind, key, holder, expiredAt }: components['schemas']['CleanedR
   expiredAt,
 ];
 
-/** The key attributes of a record, or the key of an object. */
+/** The name of a record: its key attributes, or the key of an object. */
 const recordName = (key: Record<string, string>): string => Object.values(key).join(' ');

@@ -29,10 +29,10 @@ export const ACQUIRE_OPTIONS: Options = {
   },
 };
 
-/** The highest total weight of shared holders. */
+/** The highest limit of a key. */
 const MOST_PERMITS = 200;
 
-/** The options for the client. @throws Failure that names the wrong option */
+/** The options of the command line, as the client takes them. @throws Failure that names the wrong option */
 export function acquireOptions(args: Arguments) {
   const data = args.json('data');
   const waitMs = waitSeconds(args) * 1000;
@@ -55,7 +55,7 @@ function permitOptions(args: Arguments): PermitOptions {
   return exclusive ? { mode: 'exclusive' } : { limit, weight, mode: shared ? 'shared' : undefined };
 }
 
-/** Whom the run replaces. @throws Failure if another option excludes that */
+/** Which older runs this one replaces. @throws Failure if another option excludes that */
 function replaceOption(args: Arguments, waitMs: number): 'waiting' | 'running' | undefined {
   const replace = args.text('replace') as 'waiting' | 'running' | undefined;
   if (replace === undefined) return undefined;
@@ -66,7 +66,7 @@ function replaceOption(args: Arguments, waitMs: number): 'waiting' | 'running' |
   return replace;
 }
 
-/** @throws Failure if it is no duration */
+/** The value of `--wait`, in seconds. @throws Failure if it is not a duration */
 export function waitSeconds(args: Arguments): number {
   return args.text('wait') === 'forever'
     ? Number.POSITIVE_INFINITY
@@ -77,8 +77,8 @@ export const heldExitCode = (args: Arguments): number | undefined =>
   args.number('held-exit-code', { least: 0, most: 255, whole: true });
 
 /**
- * The line that a refused acquire or reservation prints, and its exit code.
- * @param how `held` is the exit code; `isOnce` for a key of `once`
+ * The line to print if an acquisition or a reservation was refused, and the exit code.
+ * @param how `held` is the exit code; `isOnce` is true for a key of `once`
  * @throws `error` if it is neither LeaseHeld nor RateExceeded nor Superseded
  */
 export async function refusal(
@@ -93,7 +93,7 @@ export async function refusal(
   return { line: await holdingLine(service, error, isOnce), code: held };
 }
 
-/** The time is rounded up, because an earlier try would be refused again. */
+/** The line for a rate that is used up. Its time is rounded up, because an earlier try would be refused again. */
 function usedUpLine({ key, boundBy, retryAfterMs, cap }: ErrorFields['RateExceeded']): string {
   if (cap?.limit === 0) return `${key} is ${capText(cap)}`;
   const usedUp = `the rate ${boundBy} of ${key} is used up: try again ${untilText(Math.ceil(retryAfterMs / 1000) * 1000)}`;
@@ -107,7 +107,7 @@ export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'ke
   output.note(`the limit of ${key} was ${from}, and is now ${to}: all callers of a key should pass the same --limit`);
 }
 
-/** Says who holds a key, since when and until when, as far as the caller may read it. */
+/** The line that says who holds a key, since when and until when, if the caller may read that. */
 async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], isOnce: boolean): Promise<string> {
   const { key, cap } = known;
   if (cap?.limit === 0) return `${key} is ${capText(cap)}`;
@@ -125,7 +125,7 @@ async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], is
   const isBound = lease && 'bound' in lease && lease.bound;
   const left = lease && expiresAt && !isBound ? ` (${untilText(lease.remainingMs)})` : '';
   const until = `${untilEnd(expiresAt)}${left}`;
-  // The lease has no holder now, but the next waiter is granted first.
+  // The key has no holder now, but the next waiter gets the next grant.
   const line = !holder && read && 'waiting' in read && read.waiting ? `, ${read.waiting} in line` : '';
   return `${key} is held by ${holder ?? 'another caller'}${since}${until}${line}`;
 }

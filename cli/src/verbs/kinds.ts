@@ -8,16 +8,16 @@ import { ratesText } from './words.ts';
 
 type Schemas = components['schemas'];
 
-/** How the keys of a kind are listed, besides leases and permits. */
+/** How to list the keys of a kind other than leases and permits. */
 interface Kind<Row> {
   operation: 'readOnce' | 'readRates';
   head: string[];
   cells(row: Row): Cell[];
-  /** What the completion says of a key. */
+  /** The explanation of a key in a completion. */
   help(row: Row): string;
 }
 
-/** A row of any kind. */
+/** A row of the list of any kind. */
 type Key = { key: string };
 
 const once: Kind<Schemas['OnceKey']> = {
@@ -33,13 +33,13 @@ const rate: Kind<Schemas['RateKey']> = {
   help: ({ rates }) => ratesText(rates),
 };
 
-/** For `--kind` of `status`, and `takesKey` of a verb. */
+/** The kinds that `status --kind` lists, and that a verb may take as its key. */
 export const KINDS = { once, rate } as Record<'once' | 'rate', Kind<Key>>;
 
 /** The options of `status` that these lists do not have. */
 const NOT_LISTED = ['all', 'state', 'holder', 'sort', 'watch', 'interval'];
 
-/** `holdfast status --kind once`, or `rate`. @throws Failure for an option that the list does not have */
+/** Runs `holdfast status --kind once` or `rate`. @throws Failure for an option that these lists do not have */
 export async function listKind({ arguments: args, output, connect }: Call, name: keyof typeof KINDS): Promise<void> {
   for (const option of NOT_LISTED)
     if (args.is(option) || args.text(option) !== undefined)

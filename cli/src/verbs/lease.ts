@@ -17,7 +17,7 @@ export const acquire: Verb = {
     'lease-file': { value: 'FILE', help: 'a new file for the proof' },
   },
   notes:
-    'Only holdfast heartbeat extends the lease. Prefer holdfast run, which ends the command before the lease ends.',
+    'The script must extend the lease by holdfast heartbeat. Prefer holdfast run, which ends the command before the lease ends.',
   example: 'lease=$(holdfast acquire nightly-report --ttl 10m)',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
@@ -81,10 +81,10 @@ export const release: Verb = {
   options: {},
   notes: 'The exit code is 76 if the lease was lost, and 0 if the file is gone: a second release changes nothing.',
   example: 'holdfast release "$lease"',
-  run: giveBack,
+  run: releaseByFile,
 };
 
-async function giveBack({ arguments: args, output, connect, settings }: Call): Promise<number> {
+async function releaseByFile({ arguments: args, output, connect, settings }: Call): Promise<number> {
   const path = args.word(0);
   if (isGone(path)) {
     if (output.isJson) output.json({ leaseFile: path, released: false, reason: 'noLeaseFile' });

@@ -10,7 +10,7 @@ type Row = components['schemas']['OnceKey'];
 
 const isAtWork = ({ state }: Row): boolean => state === 'held' || state === 'expired';
 
-/** The worker, if there is one, and the last slot that was done. The list has no results. */
+/** The cells of a row: who works, if somebody does, and the last slot that was done. */
 export const onceCells = (row: Row): Cell[] => [
   row.key,
   keyStateText(row),
@@ -32,7 +32,7 @@ export const forget: Verb = {
     rate: { help: 'forget the reserved starts of the key, as status --kind rate shows them' },
   },
   notes: `The stored result of a slot is lost. A command that runs for the key must end first: holdfast break KEY --once --fence N.
-With --rate the next caller starts at once. Callers that have a start keep it, so more may start than the rate allows.`,
+With --rate the next caller may start at once. Callers that have a start keep it, so more may start than the rate allows.`,
   example: 'holdfast forget backup',
   async run(call) {
     const { arguments: args, output, connect } = call;
@@ -49,6 +49,6 @@ With --rate the next caller starts at once. Callers that have a start keep it, s
   },
 };
 
-/** What the completion says of a key. */
+/** The explanation of a key in a completion. */
 export const onceHelp = ({ done, ...row }: Row): string =>
   isAtWork(row as Row) || row.cap || !done ? keyStateText(row) : `done for ${done.slot}`;

@@ -62,7 +62,7 @@ const capField = ({ cap }: Pick<Key, 'cap'>) => cap && { cap: capText(cap) };
 
 const sinceText = (at: string | null): string | null => at && `${at} (${agoText(at)} ago)`;
 
-/** When a lease was broken, and by whom if the record says so. */
+/** When a lease was broken, and by whom, if the record names the operator. */
 const brokenText = ({ brokenAt, brokenBy }: Pick<Key, 'brokenAt' | 'brokenBy'>): string =>
   `${sinceText(brokenAt)}${brokenBy ? ` by ${brokenBy}` : ''}`;
 
@@ -118,7 +118,10 @@ function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): 
   );
 }
 
-/** Who moved it, when a caller that sleeps is due, or a task gives up, and whom it replaces. A call that waits has no end, because its program may ask again. */
+/**
+ * The state of a waiter: who moved it, when a caller that sleeps is due or a task stops waiting, and whom it replaces. The end of a call that waits is not
+ * shown, because the same program may call again.
+ */
 function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter']): string | null {
   const until = (instant: string) => untilText(Date.parse(instant) - Date.now());
   const moved = movedBy !== undefined && `moved by ${movedBy ?? 'an operator'}`;
@@ -128,12 +131,12 @@ function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter
 
 export const TICKET_NOTES = `TICKET is a ticket as queue shows it, or its end. The exit code is 1 if no waiter has the ticket.`;
 
-/** The fewest letters of a ticket's end: a place number is shorter, and places change. */
+/** How many letters of a ticket's end are needed, so that nobody types a position, which changes. */
 const LEAST_END = 6;
 
 /**
- * The ticket that a word means: a whole ticket, the end of one, or one as a narrow terminal shows it.
- * @throws Failure unless exactly one waiter has it
+ * The ticket that a word means: a whole ticket, the end of a ticket, or a ticket as a narrow terminal shows it.
+ * @throws Failure unless exactly one waiter has such a ticket
  */
 export async function ticketOf(service: Service, key: string, word: string): Promise<string> {
   if (/^\d{15}-.{36}$/.test(word)) return word;

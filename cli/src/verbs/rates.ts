@@ -12,7 +12,7 @@ import { ratesText, untilText } from './words.ts';
 
 type Row = components['schemas']['RateKey'];
 
-/** The rates of a command line: `50/1m`, or with a name and units `tokens:100000/1m=2000`. @throws Failure that names the wrong one */
+/** Parses the rates of a command line, such as `50/1m` or `tokens:100000/1m=2000`. @throws Failure that names the wrong one */
 export function ratesOf(texts: readonly string[]): Rate[] {
   const rates = texts.map((text) => {
     const [, name, limit, per, units] = /^(?:([\w-]+):)?(\d+)\/(\d+[smhd])(?:=(\d+))?$/.exec(text) ?? [];
@@ -28,7 +28,7 @@ export function ratesOf(texts: readonly string[]): Rate[] {
   return rates;
 }
 
-/** @throws Failure if options for a single rate meet several */
+/** Adds the options `--units`, `--burst` and `--name`. @throws Failure if there are several rates */
 function withOptions(rates: Rate[], args: Arguments): Rate[] {
   const [units, burst] = ['units', 'burst'].map((option) => args.number(option, { least: 1, whole: true }));
   const name = args.text('name');
@@ -40,20 +40,20 @@ function withOptions(rates: Rate[], args: Arguments): Rate[] {
 }
 
 export const rate: Verb = {
-  summary: 'sleep until the start that a rate allows',
+  summary: 'sleep until a rate allows a start',
   usage: 'KEY N/PERIOD ...',
   words: [2, 5],
   takesKey: 'rate',
   options: {
     units: { value: 'N', help: 'how many units the work takes (1)' },
-    burst: { value: 'N', help: 'how many units may start at once after the key was idle (only those of the work)' },
+    burst: { value: 'N', help: 'how many units may start together when the key was idle (those of the work)' },
     name: { value: 'NAME', help: 'the name of the rate (requests)' },
     wait: { value: 'DURATION', help: 'how late the start may be, or forever (0s)' },
     holder: { value: 'NAME', help: 'the name that other callers see (user@machine/process)' },
   },
-  notes: `A rate is such as 50/1m, and up to four hold together: tokens:100000/1m=2000 takes 2000 units of a rate with a name.
+  notes: `A rate is, for example, 50/1m. Give up to four: tokens:100000/1m=2000 takes 2000 units of a rate with a name.
 The exit code is 0 at the start, or 75 if the start would be later than --wait: then nothing is reserved.
-A signal cancels the reservation. The verb does not hold the key. To hold the key too, use holdfast run KEY --rate N/PERIOD.`,
+A signal cancels the reservation. This verb does not hold the key: to hold it too, use holdfast run KEY --rate N/PERIOD.`,
   example: 'holdfast rate vendor 50/1m --wait 10m',
   async run({ arguments: args, output, connect }) {
     const [key = '', ...texts] = args.words;
@@ -90,13 +90,13 @@ export const rateCells = (row: Row): Cell[] => [row.key, ratesText(row.rates), p
 
 const capCell = ({ cap }: Row): Cell => (cap?.limit === 0 ? 'paused' : cap?.rates && ratesText(cap.rates));
 
-/** Until when a key is paid, by the clock of this machine. */
+/** Until when the rates of a key are paid, and how long that is by the clock of this machine. */
 function paidText({ paidUntil }: Row): string {
   const leftMs = paidUntil === null ? 0 : Date.parse(paidUntil) - Date.now();
   return leftMs > 0 ? `${paidUntil} (${untilText(leftMs)})` : 'idle';
 }
 
-/** `holdfast forget KEY --rate`. */
+/** Runs `holdfast forget KEY --rate`. */
 export async function forgetRate({ arguments: args, output, connect }: Call): Promise<number> {
   const key = args.word(0);
   if (args.text('fence') !== undefined) throw misuse('--rate and --fence exclude each other');

@@ -4,15 +4,15 @@ import { Failure, misuse } from '../failure.ts';
 import { alsoEntries, type CommandLease } from '../run/also.ts';
 import { type Claim, claim, doneText, SLOT_OPTIONS, slotOf } from '../run/claim.ts';
 import { Command } from '../run/command.ts';
+import { assertExecutable } from '../run/executable.ts';
 import { discard, startGuard, terminalShell } from '../run/guard/start.ts';
-import { assertExecutable } from '../run/lookup.ts';
 import { Signals } from '../run/signals.ts';
 import { supervise } from '../run/supervise.ts';
 import type { Call, Verb } from '../verb.ts';
 import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
 import { ratesOf } from './rates.ts';
 
-/** The default of `--grace`, in seconds. A short ttl allows less. */
+/** The default of `--grace`, in seconds, unless a third of the ttl is less. */
 const GRACE_SECONDS = 5;
 
 export const run: Verb = {
@@ -41,8 +41,8 @@ export const run: Verb = {
     ...SLOT_OPTIONS,
     'fence-env': { value: 'NAME', help: 'an additional environment variable for the fence' },
   },
-  notes: `The environment of the command has HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER; with --namespace also
-HOLDFAST_NAMESPACE, with --also HOLDFAST_FENCES, the fence of each key as JSON, and with a slot HOLDFAST_SLOT.
+  notes: `The command gets the variables HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER; with --namespace also
+HOLDFAST_NAMESPACE, with a slot HOLDFAST_SLOT, and with --also HOLDFAST_FENCES: the fence of each key, as JSON.
 
 With --once-per or --slot, the exit code is also 0 if the slot is done already. If the command fails, the slot is free
 for another machine.
@@ -72,10 +72,10 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   let claimed: Claim | undefined;
   const service = connect({
     onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
-    // A heartbeat without an answer is printed only if the lease is lost by it.
+    // While the command runs, only a loss is printed, and not each heartbeat without an answer.
     onRetry: (why) => claimed ?? output.note(why),
   });
-  // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the supervisor.
+  // The guard starts while the lease is acquired, to save time. At a terminal it starts later, because it takes the terminal away from this process.
   const guard = terminalShell() ? undefined : startGuard();
   try {
     const got = await claim(
@@ -103,12 +103,12 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const { lease } = claimed;
   for (const one of lease.all) noteLimit(output, one);
 
-  const mayGoOn = () => lease.held;
+  const mayContinue = () => lease.held;
   const env = environment(claimed, settings().namespace, fenceName);
   let exitCode: number | undefined;
   try {
-    const command = new Command(args.command, { env, remainingMs: lease.remainingMs, mayGoOn, guard });
-    signals.forwardTo(command, mayGoOn);
+    const command = new Command(args.command, { env, remainingMs: lease.remainingMs, mayContinue, guard });
+    signals.forwardTo(command, mayContinue);
     exitCode = await supervise(lease, command, {
       graceMs,
       isOnce: slot !== undefined,
@@ -128,7 +128,7 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
   return args.seconds('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
 }
 
-/** The environment of the command. The lease id is not in it, because any process that the command starts could pass the proof on. */
+/** The environment of the command. It lacks the lease id, because any process of the command could pass that proof on. */
 function environment(
   { lease: { key, fence, holder, all }, slot }: Claim,
   namespace: string | undefined,
@@ -139,11 +139,11 @@ function environment(
     HOLDFAST_KEY: key,
     HOLDFAST_FENCE: String(fence),
     HOLDFAST_HOLDER: holder,
-    // An outer run may have set the variable for its own keys.
+    // If this runs inside of another run, the variable belongs to the keys of the other one.
     HOLDFAST_FENCES:
       all.length > 1 ? JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))) : undefined,
     HOLDFAST_SLOT: slot,
-    // Without the namespace, `holdfast commit --fenced` would name the fence of another lease.
+    // Without the namespace, `holdfast commit --fenced` would use the fence for a key of another namespace.
     ...(namespace !== undefined && { HOLDFAST_NAMESPACE: namespace }),
     ...(fenceName && { [fenceName]: String(fence) }),
   };

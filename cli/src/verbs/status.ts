@@ -16,8 +16,8 @@ const STATES = ['active', 'held', 'expired', 'released', 'free', 'capped'] as co
 const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 type Sort = (typeof SORTS)[number];
 
-/** The rows that one call of the service can list. */
-const MOST_LIMITED = 1000;
+/** How many rows one call of the service can list. */
+const MAX_LISTED = 1000;
 
 export const status: Verb = {
   summary: 'list the keys in use, who holds them, and who waits',
@@ -25,7 +25,7 @@ export const status: Verb = {
   words: [0, 1],
   takesKey: true,
   options: {
-    all: { help: 'all keys, released keys too' },
+    all: { help: 'all keys, even those that are released' },
     state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
     kind: {
       value: 'KIND',
@@ -35,7 +35,7 @@ export const status: Verb = {
     holder: { value: 'NAME', help: 'only keys of this holder' },
     sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
-    watch: { help: 'refresh the list, and print the list when it has changed' },
+    watch: { help: 'go on, and print the list again when it has changed' },
     interval: { value: 'SECONDS', help: 'how often to refresh (2)' },
   },
   notes: `A key is active if it has a holder, expired or not, if a caller or a task waits for it, or if an operator has capped it.
@@ -76,7 +76,7 @@ function listingOf(args: Arguments): Listing {
   return {
     filter: { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }) },
     sort: (args.text('sort') as Sort | undefined) ?? (args.is('json') && !args.is('watch') ? undefined : 'key'),
-    limit: args.number('limit', { least: 1, most: MOST_LIMITED, whole: true }),
+    limit: args.number('limit', { least: 1, most: MAX_LISTED, whole: true }),
   };
 }
 
@@ -96,8 +96,8 @@ async function read(service: Service, listing: Listing): Promise<Read> {
 }
 
 /**
- * The service sorts the first few rows, which one page has. Each sorted page costs a read of the whole table, so `read` sorts all rows. Only the
- * service knows which of several permits ends first, and only this command which active keys are capped.
+ * Yields the rows of the service. With a limit, the service sorts them, and one page is enough. Without a limit `read` sorts them, because each sorted page
+ * costs a read of the whole table. But only the service knows which of several permits ends first, and only this command finds the capped keys.
  * @param more how many rows beyond the limit
  */
 async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
@@ -107,7 +107,7 @@ async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more 
   const isCapped = asked === 'capped';
   const state = isCapped ? 'active' : asked;
   const own = { ...(state && { state }), ...(isSorted && { sort }) };
-  const request = { ...others, ...own, limit: isCapped ? MOST_LIMITED : Math.min(most, MOST_LIMITED) };
+  const request = { ...others, ...own, limit: isCapped ? MAX_LISTED : Math.min(most, MAX_LISTED) };
   let count = 0;
   for await (const row of service.rows('readLeases', request, ({ leases }) => leases)) {
     if (isCapped && !row.cap) continue;
@@ -149,7 +149,7 @@ async function watch({ output, connect, settings }: Call, listing: Listing, paus
   }
 }
 
-/** A heartbeat is no change. */
+/** A text that changes with the list, but not with a heartbeat. */
 const fingerprint = (rows: Row[]): string =>
   JSON.stringify(rows.map((row) => [row.key, keyStateText(row), usedText(row), row.holders, row.fence, row.waiting]));
 

@@ -18,7 +18,7 @@ export const version: Verb = {
     } catch (error) {
       if (!(error instanceof NoEndpoint)) throw error;
     } finally {
-      if (output.isJson) output.json(said); // its own, whatever the configuration and the service are like
+      if (output.isJson) output.json(said); // the version of the command is known in any case
     }
     return 0;
   },

@@ -15,11 +15,12 @@ export const watch: Verb = {
   takesKey: true,
   noTimeout: true,
   options: {
-    interval: { value: 'DURATION', help: 'how often to look (1s)' },
+    interval: { value: 'DURATION', help: 'how often to read the key (1s)' },
     until: { value: 'STATE', help: 'stop when the key has a holder, or has no holder', choices: UNTIL },
     timeout: { value: 'DURATION', help: 'how long to watch (forever)' },
   },
-  notes: 'A heartbeat is no change. After --timeout the exit code is 75, or 69 if the service does not answer.',
+  notes:
+    'A heartbeat does not count as a change. After --timeout the exit code is 75, or 69 if the service does not answer.',
   example: 'holdfast watch nightly-report --until free',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
@@ -64,13 +65,13 @@ function lineOf(read: Key): string {
   return `${key} is ${stateText(read)}${by}${held}${line}`;
 }
 
-/** The holders whose names are printed. */
-const MOST_NAMED = 10;
+/** How many holders are named at most. */
+const MAX_NAMED = 10;
 
 function namesOf(holders: Key['holders']): string {
   const named = holders
-    .slice(0, MOST_NAMED)
+    .slice(0, MAX_NAMED)
     .map((one) => (stateText(one) === 'held' ? holderText(one) : `${holderText(one)} (${stateText(one)})`));
-  const more = holders.length > MOST_NAMED ? ` and ${holders.length - MOST_NAMED} more` : '';
+  const more = holders.length > MAX_NAMED ? ` and ${holders.length - MAX_NAMED} more` : '';
   return `${named.join(', ')}${more}`;
 }

@@ -20,24 +20,24 @@ export function duration(ms: number): string {
     .join(' ');
 }
 
-/** How long ago an instant was: `4m 5s`, by the clock of this machine. Null for an instant that is not known. */
+/** How long ago a time was, by the clock of this machine: `4m 5s`. Null if the time is not known. */
 export const agoText = (at: string | null): string | null =>
   at === null ? null : duration(Date.now() - Date.parse(at));
 
-/** The end of a bound lease, whose expiry is 400 days away, because only the end of its execution ends it. */
+/** The text for the end of a bound lease. Its expiry is 400 days away, because the lease lasts as long as its execution. */
 export const EXECUTION_END = 'its execution ends';
 
-/** Every lease but a bound one ends within a day. The other day is for clocks that differ. */
+/** Every lease except a bound one expires within a day. The second day is for clocks that differ. */
 const MOST_UNBOUND_MS = 2 * 86_400_000;
 
-/** Whether an expiry is that of a bound lease. @param expiresAt ISO 8601 */
+/** True if an expiry is that of a bound lease. @param expiresAt ISO 8601 */
 export const isOfBound = (expiresAt: string): boolean => Date.parse(expiresAt) - Date.now() > MOST_UNBOUND_MS;
 
-/** ` until 2026-11-21T10:42:33.922Z`, or nothing if the end is not known. @param expiresAt ISO 8601 */
+/** ` until 2026-11-21T10:42:33.922Z`, or an empty text if the end is not known. @param expiresAt ISO 8601 */
 export const untilEnd = (expiresAt: string | null | undefined): string =>
   expiresAt ? ` until ${isOfBound(expiresAt) ? EXECUTION_END : expiresAt}` : '';
 
-/** When a lease ends, or ended. */
+/** When a lease ends or has ended, for people. */
 export function endText({ bound, remainingMs, expiresAt }: Ending): string | null {
   if (bound && remainingMs !== 0) return `when ${EXECUTION_END}`;
   return remainingMs === 0 && expiresAt !== null ? `${agoText(expiresAt)} ago` : untilText(remainingMs);
@@ -53,7 +53,7 @@ interface Ending {
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
 
-/** How much of a limit is in use: `3 of 5`, or under a cap `3 of 5, cap 3`. */
+/** How much of a limit is in use: `3 of 5`, or with a cap `3 of 5, cap 3`. */
 export function usedText({ used, limit, cap }: { used: number; limit: number | null } & Capped): string {
   const most = limit === null ? String(used) : `${used} of ${limit}`;
   return cap?.limit ? `${most}, cap ${cap.limit}` : most;
@@ -63,38 +63,38 @@ interface Capped {
   cap?: Schemas['Cap'] | undefined;
 }
 
-/** What an operator has set: `paused by ann since …: the vendor is down`. */
+/** A cap, for people: `paused by ann since …: the vendor is down`. */
 export function capText({ limit, rates, reason, by, since, until }: Schemas['Cap']): string {
   const most = [...(limit === null ? [] : [limit]), ...(rates ? [ratesText(rates)] : [])].join(' and ');
   const end = until === null ? '' : ` until ${until}`;
   return `${limit === 0 ? 'paused' : `capped at ${most}`} by ${by ?? 'an operator'} since ${since}${end}: ${reason}`;
 }
 
-/** As a command line has them, without the units. */
+/** Rates as they are written on a command line, without the units. */
 export const ratesText = (rates: Schemas['NamedRate'][]): string =>
   rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(' ');
 
 /** The state of a key without a record. */
 export const NO_RECORD = 'no record (never used, or last used before the retention)';
 
-/** The ARN of an execution of Step Functions, with the name of the state machine and the name of the execution. */
+/** The ARN of an execution of Step Functions. Its end is the name of the state machine and the name of the execution. */
 const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 
-/** The name of a holder for people: for an execution only the end of its ARN, `machine:run-42`. */
+/** The name of a holder, for people. Of an execution, only the end of its ARN is shown: `machine:run-42`. */
 export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
-/** The name of a holder that the service lists. A third-party client has no name. */
+/** The name of a holder in a list, for people. A third-party client has no name. */
 export const holderText = ({ holder }: { holder: string | null }): string =>
   holder === null ? 'another client' : nameOf(holder);
 
-/** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */
+/** The state of a lease, for people. A lease is `ending` if its holder was asked to stop and still holds it. */
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
   state === 'held' && ending ? 'ending' : state;
 
-/** The state of a key for people. */
+/** The state of a key, for people. */
 export const keyStateText = (key: { state: string; ending: boolean } & Capped): string =>
   key.cap?.limit === 0 ? 'paused' : stateText(key);
 
-/** Whether several callers may hold the key at once. An exclusive holder has the key alone. */
+/** True if permits are held, so that several callers may hold the key at once. */
 export const isShared = ({ holders }: { holders: { mode: string }[] }): boolean =>
   holders.some(({ mode }) => mode === 'shared');

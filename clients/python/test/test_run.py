@@ -83,7 +83,7 @@ def test_a_wrong_command_line_is_named(typed: list[str], message: str) -> None:
         (["--limit", "2", "--weight", "3"], "--weight must be a whole number from 1 to 2, not '3'"),
         (["--weight", "2"], "--weight needs --limit or --shared"),
         (["--exclusive", "--limit", "2"], "--exclusive excludes --shared, --limit and --weight"),
-        (["--replace", "all"], "--replace is one of waiting, running, not 'all'"),
+        (["--replace", "all"], "--replace must be one of waiting, running, not 'all'"),
         (["--replace", "waiting"], "--replace needs --wait"),
         (["--replace", "waiting", "--wait", "1", "--shared"], "--replace and --shared exclude each other"),
     ],

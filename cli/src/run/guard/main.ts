@@ -5,20 +5,20 @@ import { isStopped, ownGroup } from '../processes.ts';
 import { type FromGuard, lineOf, readMessages, type ToGuard } from './messages.ts';
 
 /**
- * The guard of a command: a program in the process group of the command, which is also its parent. It ends the group when the supervisor has
- * ended in any way, and when the time of the lease is over, for a supervisor that is stopped. It outlives all signals to the group but SIGKILL.
+ * The guard of a command: a program that starts the command, and ends its process group if the supervisor cannot. It does so when the supervisor has ended in
+ * any way, and when the time of the lease is over, because the supervisor may be stopped. The guard ignores all signals to the group except SIGKILL.
  *
- * The guard receives the arguments and the environment of the command over descriptor 3, whose other end only the supervisor holds.
+ * The guard receives the arguments and the environment of the command over descriptor 3, whose other end only the supervisor has.
  */
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const;
 const STOPS = ['SIGTSTP', 'SIGTTIN', 'SIGTTOU'] as const;
 
-/** The longest time between two looks at the clock, in milliseconds: timers do not run while the machine sleeps. */
-const LOOK_MS = 5000;
+/** How often the clock is checked, in milliseconds, because timers do not run while the machine sleeps. */
+const CHECK_MS = 5000;
 
-/** How often to look whether the command has stopped, and how often at most: it may take its time, or go on. */
-const STOP_LOOK_MS = 20;
-const STOP_LOOKS = 250;
+/** How often to check whether the command has stopped after a signal, in milliseconds, and how many times, because it may also ignore the signal. */
+const STOP_CHECK_MS = 20;
+const STOP_CHECKS = 250;
 
 const { pid: guard, ppid: parent } = process;
 const group = ownGroup();
@@ -28,31 +28,35 @@ let deadline = Number.POSITIVE_INFINITY;
 let timer: NodeJS.Timeout | undefined;
 let stopTimer: NodeJS.Timeout | undefined;
 
-const tell = (message: FromGuard) => supervisor.write(lineOf(message));
+const report = (message: FromGuard) => supervisor.write(lineOf(message));
 
 /** Ends the whole group, this process included. */
 const kill = () => process.kill(-group, 'SIGKILL');
 
-function look(): void {
+/** Ends the group if its time is over. */
+function checkDeadline(): void {
   const leftMs = deadline - sharedClock();
   if (leftMs <= 0) kill();
   clearTimeout(timer);
-  timer = setTimeout(look, Math.min(leftMs, LOOK_MS));
+  timer = setTimeout(checkDeadline, Math.min(leftMs, CHECK_MS));
 }
 
 function run([file = '', ...args]: string[], env: NodeJS.ProcessEnv): void {
   command = spawn(file, args, { env, stdio: 'inherit' });
-  command.once('error', ({ code }: NodeJS.ErrnoException) => tell(['failed', code ?? '']));
-  command.once('exit', (code, signal) => tell(['exited', code, signal]));
-  tell(['started', group, guard]);
+  command.once('error', ({ code }: NodeJS.ErrnoException) => report(['failed', code ?? '']));
+  command.once('exit', (code, signal) => report(['exited', code, signal]));
+  report(['started', group, guard]);
 }
 
-/** At a terminal the parent is the job of a shell. The shell sees that the job has stopped by its parent, which has no terminal signals. */
-function followStop(looks = STOP_LOOKS): void {
+/**
+ * At a terminal, the parent of the guard is the job of a shell. The job ignores the signals of the terminal, so the guard stops the job when the command has
+ * stopped, and the shell notices.
+ */
+function followStop(checks = STOP_CHECKS): void {
   clearTimeout(stopTimer);
-  if (command?.pid === undefined || looks === 0) return;
+  if (command?.pid === undefined || checks === 0) return;
   if (isStopped(command.pid)) process.kill(parent, 'SIGSTOP');
-  else stopTimer = setTimeout(() => followStop(looks - 1), STOP_LOOK_MS);
+  else stopTimer = setTimeout(() => followStop(checks - 1), STOP_CHECK_MS);
 }
 
 function receive(message: ToGuard): void {
@@ -60,7 +64,7 @@ function receive(message: ToGuard): void {
   else if (message[0] === 'end') process.exit();
   else {
     deadline = message[1];
-    look();
+    checkDeadline();
   }
 }
 

@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream';
 
-/** What the supervisor tells the guard, as JSON on a line each. */
+/** A message of the supervisor to the guard, as one line of JSON. */
 export type ToGuard =
-  /** The group must have ended by then, on the shared clock. */
+  /** The guard ends the group at this time of the shared clock. */
   | ['until', number]
-  /** Starts the command, as words and with its environment. */
+  /** The guard starts the command, with these words and this environment. */
   | ['run', string[], NodeJS.ProcessEnv]
-  /** Nothing but the guard is left of the group. */
+  /** The guard exits, because it is the last process of the group. */
   | ['end'];
 
-/** What the guard tells the supervisor. */
+/** A message of the guard to the supervisor. */
 export type FromGuard =
   | ['started', group: number, guard: number]
   /** The command could not be started. */
@@ -26,4 +26,5 @@ export function readMessages<Message>(stream: Readable, receive: (message: Messa
   });
 }
 
+/** The line of a message. */
 export const lineOf = (message: ToGuard | FromGuard): string => `${JSON.stringify(message)}\n`;

@@ -1,4 +1,4 @@
 import { fileURLToPath } from 'node:url';
 
-/** What makes Node the guard of a command. The build puts the text of the program in place of its path. */
+/** The arguments with which Node runs the guard. The build replaces the path of the program by its text. */
 export const GUARD_ARGS = [fileURLToPath(new URL('./main.ts', import.meta.url))];

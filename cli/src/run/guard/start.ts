@@ -6,23 +6,23 @@ import { inForeground } from '../processes.ts';
 import { GUARD_ARGS } from './program.ts';
 import { TERMINAL_JOB } from './terminal-job.ts';
 
-/** A guard without a command. */
+/** A guard that has not started its command yet. */
 export interface Guard {
-  /** The guard, or the shell that has the guard as its job. */
+  /** The guard, or at a terminal the shell whose job is the guard. */
   child: ChildProcess;
   messages: Duplex;
-  /** Of the shell that has the terminal: see TERMINAL_JOB. */
+  /** Messages of the shell that has the terminal: see TERMINAL_JOB. */
   control?: Duplex;
 }
 
 const SHELL = '/bin/sh';
 
-/** The shell that can hand over the terminal; undefined if this process does not have the terminal, or there is no shell. */
+/** The shell that can hand over the terminal. Undefined if this process does not have the terminal, or if there is no shell. */
 export const terminalShell = (): string[] | undefined => (inForeground() && existsSync(SHELL) ? [SHELL] : undefined);
 
 /** Starts a guard in a session of its own. */
 export function startGuard(): Guard {
-  // In that session nothing would keep the command from reading the terminal of another job.
+  // In a session of its own, the command could read the terminal while another job has it, so it gets no stdin then.
   const stdin = isatty(0) && !inForeground() ? 'ignore' : 'inherit';
   return start([process.execPath, ...GUARD_ARGS], { stdio: [stdin, 'inherit', 'inherit', 'pipe'], detached: true });
 }
@@ -35,15 +35,15 @@ export function startGuardAtTerminal(shell: string[]): Guard {
 }
 
 function start([file = '', ...args]: string[], options: { stdio: StdioOptions; detached?: boolean }): Guard {
-  // What a user sets for Node, such as a debugger or a tracer, is for the command.
+  // The variables of Node, such as those of a debugger or a tracer, are meant for the user's command.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NODE_')));
   const child = spawn(file, args, { ...options, env });
   const messages = child.stdio[3] as Duplex;
-  for (const one of [child, messages, child.stdio[4]]) one?.on('error', () => {}); // the end of the child says so too
+  for (const one of [child, messages, child.stdio[4]]) one?.on('error', () => {}); // the end of the child shows it too
   return { child, messages };
 }
 
-/** Ends a guard that has no command. */
+/** Ends a guard that has not started its command. */
 export function discard({ child, messages, control }: Guard): void {
   child.kill('SIGKILL');
   messages.destroy();

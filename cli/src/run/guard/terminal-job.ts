@@ -1,10 +1,12 @@
 /**
- * A script for a shell that runs its arguments, the guard with the command, as the foreground job of the terminal, in a process group of
- * its own: only a shell can hand a terminal over, and Node cannot. When the job is stopped, as by Ctrl-Z, it gives the terminal back, says so
- * on descriptor 4, and goes on once it is answered: `fg` with the terminal, or `bg` without.
+ * A script for a shell that runs its arguments, which are the guard, as the foreground job of the terminal in a process group of its own. It is a script for a
+ * shell because Node cannot hand over a terminal.
  *
- * The job ignores the signals of the terminal, and the guard stops it when the command has stopped. A status from 145 to 150 is that of
- * a stopped job, on every system. The terminal must be descriptor 2, because Bash takes descriptor 2 for the terminal.
+ * When the job is stopped, for example by Ctrl-Z, the shell takes the terminal back, writes a line to descriptor 4, and reads the answer from there: `fg`
+ * continues the job with the terminal, and `bg` without it.
+ *
+ * The job ignores the signals of the terminal, and the guard stops the job when the command has stopped. A status from 145 to 150 means a stopped job, on every
+ * system. Descriptor 2 must be the terminal, because that is where Bash expects it.
  */
 export const TERMINAL_JOB = `exec 6>&2 2>/dev/tty
 set -m

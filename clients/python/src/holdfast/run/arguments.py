@@ -113,7 +113,7 @@ class Arguments:
         if weight and not limit and not is_shared:
             raise Failure("--weight needs --limit or --shared")
         if replace not in (None, "waiting", "running"):
-            raise Failure(f"--replace is one of waiting, running, not '{replace}'")
+            raise Failure(f"--replace must be one of waiting, running, not '{replace}'")
         if replace:
             self._exclude("--replace", "--limit", "--weight", "--shared")
             if not self.seconds("--wait", 0, 0, word="forever"):

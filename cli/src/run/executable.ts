@@ -4,7 +4,7 @@ import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 
 /**
- * Looks for a command as a shell does, before the lease is acquired.
+ * Checks that a command can be executed, as a shell would find it, so that a mistake shows before the lease is acquired.
  * @throws Failure with 127 if there is none, and with 126 if it cannot be executed
  */
 export function assertExecutable(command: string, path: string | undefined): void {

@@ -16,7 +16,7 @@ A stale publication changes nothing.`,
   example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
   async run({ arguments: args, output, connect }) {
     const [op = '', alias = '', ...fields] = args.words;
-    // The service validates the fields, and names each one that does not fit the operation.
+    // The service checks the fields, and its error names each field that does not fit the operation.
     const request = { ...Object.fromEntries(fields.map(field)), op, alias } as unknown as RequestOf<'publish'>;
     const answer = await connect()
       .call('publish', request)
@@ -47,7 +47,7 @@ function field(word: string): [name: string, value: unknown] {
   }
 }
 
-export const names: Verb = {
+export const nameservice: Verb = {
   summary: 'list the heads of the nameservice, and how far each index is behind',
   usage: '[PREFIX]',
   words: [0, 1],
