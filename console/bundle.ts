@@ -9,8 +9,9 @@ import { compileTemplates } from './templates.ts';
 const FOLDER = join(import.meta.dirname, 'page');
 
 /**
- * The page's script and style, each as one file, and the files that the script was made of.
- * @param options how far the script is minified
+ * Bundles the script and the style of the page, each into one file.
+ * @param options the options of the minifier
+ * @returns the files, and the source files of the script
  */
 export async function bundlePage(options: MinifyOptions = {}): Promise<PageFiles & { inputs: string[] }> {
   const { output } = await build({
@@ -27,7 +28,7 @@ export async function bundlePage(options: MinifyOptions = {}): Promise<PageFiles
   return { script: code, style: await style(), inputs: [...inputsOf(output).keys()] };
 }
 
-/** The files that the style sheet imports, one after the other, without comments and needless blanks. */
+/** Joins the files that the style sheet imports, without comments and unnecessary blanks. */
 async function style(): Promise<string> {
   const sheet = await readFile(join(FOLDER, 'style.css'), 'utf8');
   const files = [...sheet.matchAll(/@import "(.*)";/g)].map(([, file = '']) => readFile(join(FOLDER, file), 'utf8'));
@@ -40,13 +41,13 @@ async function style(): Promise<string> {
     .trim();
 }
 
-/** The templates are compiled, so what they become is all that is left of `html`. */
+/** Leaves out the package htm, because the templates are compiled into calls of `h`. */
 const withoutHtm: Plugin = {
   name: 'without htm',
   load: (id) => (id.endsWith('page/html.ts') ? "import { h } from 'preact'; export const html = h;" : undefined),
 };
 
-/** The page has no component that is a class. Without Preact's check for one, the minifier drops what only classes need. */
+/** The page has no class components. Without Preact's check for them, the minifier drops the code that only they need. */
 const withoutClasses: Plugin = {
   name: 'without classes',
   transform(code, id) {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** What the page consists of besides its document. */
+/** The files of the page besides its document. */
 export interface PageFiles {
   script: string;
   style: string;
@@ -30,7 +30,7 @@ const FILES: Record<string, { type: string; text(files: PageFiles): string }> = 
   '/console/icon.svg': { type: 'image/svg+xml', text: () => ICON },
 };
 
-/** A holder may name itself `<script>`: should the page ever set such a name as markup, the browser still runs none of it. */
+/** A second defence: a caller may name itself `<script>`, and even if a bug of the page set that name as markup, the browser would not run it. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -50,9 +50,9 @@ const HEADERS = {
 };
 
 /**
- * Answers a request for a file of the page. These hold no data, so they need no token.
- * @param files asked for once one of them is wanted
- * @returns whether it was one, and is answered
+ * Answers a request if it is for a file of the page. These files contain no data, so they need no token.
+ * @param files returns the files, when the first of them is requested
+ * @returns true if the request was answered
  */
 export async function answerPage(
   { method, url = '' }: IncomingMessage,

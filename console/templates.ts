@@ -1,14 +1,17 @@
 import htm from 'htm';
 import { parseSync, Visitor } from 'rolldown/utils';
 
-/** An element as htm has read it. */
+/** An element as htm reads it. */
 interface Element {
   tag: unknown;
   props: Record<string, unknown> | null;
   children: unknown[];
 }
 
-/** Stands for an expression of a template. In a text it leaves its place, and among others' properties its spread. */
+/**
+ * Takes the place of an expression while htm reads a template. In a text it becomes a mark, and in spread properties a property, so that it can be found
+ * again.
+ */
 class Slot {
   readonly #place: number;
 
@@ -26,13 +29,13 @@ class Slot {
   }
 }
 
-/** htm itself reads the templates. Its types are those of a CommonJS module, which its import is not. */
+/** htm itself reads the templates. Its types describe a CommonJS module, but the import is an ES module. */
 const reader = htm as unknown as typeof htm.default;
 const read = reader.bind(
   (tag: unknown, props: Element['props'], ...children: unknown[]): Element => ({ tag, props, children }),
 );
 
-/** Turns each template of `html` into the calls of `html` that htm would make of it, so that the page need not read them. */
+/** Replaces each template of `html` by the calls of `html` that htm would make, so that the browser does not have to read templates. */
 export function compileTemplates(code: string): string {
   const templates: Template[] = [];
   const collect = new Visitor({
@@ -41,7 +44,7 @@ export function compileTemplates(code: string): string {
     },
   });
   collect.visit(parseSync('page.js', code).program);
-  /** The code between two places, with its templates compiled. The list has each template before those inside it. */
+  /** The code between two positions, with its templates compiled. An outer template comes before its inner ones in the list. */
   const compiled = (from: number, to: number): string => {
     let text = '';
     let at = from;
@@ -68,7 +71,7 @@ interface Template {
   };
 }
 
-/** @param values the code of the expressions of the template */
+/** The code of a value that htm has read. @param values the code of the expressions of the template */
 function expressionOf(value: unknown, values: string[]): string {
   if (value instanceof Slot) return values[value.place] ?? '';
   if (Array.isArray(value)) return `[${value.map((one) => expressionOf(one, values))}]`;
@@ -92,7 +95,7 @@ function propsOf(props: Element['props'], values: string[]): string {
   return `{${properties}}`;
 }
 
-/** What is put together of texts and expressions is a text. */
+/** The code of a text, which is a template string if it contains expressions. */
 function textOf(text: string, values: string[]): string {
   const parts = text.split('\0');
   if (parts.length === 1) return JSON.stringify(text);

@@ -10,11 +10,11 @@ import { clockTime, counted, duration } from './words.ts';
 type Held = Pick<Key, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'execution' | 'remainingMs' | 'ending' | 'waiting'> &
   Partial<Pick<Key, 'bound'>>;
 
-/** The kind that a call names, of what is acted on. */
+/** The field that a call needs if it is about a run of `once`. */
 export const kindOf = (noun: string) => noun === 'run' && { kind: 'once' as const };
 
-/** The list of the page that has it. */
-export const listOf = (noun: string) => (noun === 'run' ? 'once' : 'leases');
+/** The list of the page that shows a lease, a permit or a run. */
+export const listOf = (noun: string) => (noun === 'run' ? 'once' : 'keys');
 
 interface BreakProps {
   noun: 'lease' | 'permit' | 'run';
@@ -26,8 +26,8 @@ interface BreakProps {
 }
 
 /**
- * Asks before it ends a lease or a permit, and names whom it hits and until when the holder may work. The fence in the call keeps it from hitting
- * any other holder.
+ * Asks before it breaks a lease, a permit or a run, and says who holds it and until when that holder may work. The fence in the call makes sure that no other
+ * holder is hit.
  */
 export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const { key, holder, fence, acquiredAt, waiting, ending } = held;
@@ -50,7 +50,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const stop = held.bound && held.execution ? stopCommand(held.execution) : undefined;
   const next =
     waiting > 0
-      ? `${counted(waiting, 'waiter')} in line: the first ${gets}`
+      ? `${counted(waiting, 'waiter')} in line: the next ${gets}`
       : `The ${noun === 'run' ? 'slot' : 'key'} is free`;
   return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
@@ -66,13 +66,13 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     ${
       isNow
         ? html`<p>The holder may work on ${mostLeft(held, at)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
-        : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, the holder may work on ${mostLeft(held, at)}. ${next} then.</p>`
+        : html`<p>The holder stops at its next heartbeat, and releases the ${noun}. If no heartbeat comes, the holder may work on ${mostLeft(held, at)}. ${next} then.</p>`
     }
     ${stop && html`<p>To stop its execution: <code>${stop}</code></p>`}
   <//>`;
 }
 
-/** No heartbeat extends a lease that is broken, so what is left now is the most that the holder has. */
+/** How long the holder may work at most. No heartbeat extends a lease that is broken. */
 function mostLeft({ bound, remainingMs }: Held, at: number): string {
   if (bound) return 'as long as its execution runs';
   return remainingMs === null ? 'for an unknown time' : `for up to ${duration(remainingMs - (performance.now() - at))}`;
@@ -82,7 +82,7 @@ function whyNotBroken(error: unknown, noun: string): unknown {
   const code = error instanceof Problem ? error.code : undefined;
   if (code === 'Conflict')
     return new Problem(
-      `The ${noun} has changed hands since you looked, so nothing was broken. Close this and look again.`,
+      `The ${noun} has changed hands since you opened this, so nothing was broken. Close this dialog to see the present holder.`,
       {},
     );
   if (code === 'NotFound') return new Problem(`The ${noun} is no longer held, so there is nothing to break.`, {});
@@ -96,14 +96,14 @@ interface WaiterProps {
   onDone(): void;
 }
 
-/** Why an act on a ticket had no effect. */
+/** The reason why an act on a waiter had no effect. */
 const NOT_IN_LINE = {
   granted: 'The waiter already has its grant.',
   gone: 'The waiter had left the line already.',
   unknown: 'No waiter has that ticket.',
 };
 
-/** What becomes of the one who waits. */
+/** What happens to a waiter that is cancelled. */
 const CANCELLED = {
   task: 'The task fails with LeaseLost, and its execution continues from there.',
   callback: 'The callback fails with LeaseLost, and its durable function continues from there.',
@@ -118,7 +118,7 @@ const About = ({ leaseKey, waiter: { ticket, holder, parkedAt } }: Pick<WaiterPr
     <dt>Ticket</dt><dd class="mono">${ticket}</dd>
   </dl>`;
 
-/** Asks before it takes a waiter out of a queue. */
+/** Asks before it takes a waiter out of the line. */
 export function CancelDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps) {
   const { kind, ticket, holder } = waiter;
   const { history, announce } = useContext(Page);
@@ -126,7 +126,7 @@ export function CancelDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps)
     const answer = await call('cancelWaiter', { key: leaseKey, ticket });
     const outcome = answer.cancelled ? `${holder} is out of the line of ${leaseKey}.` : NOT_IN_LINE[answer.reason];
     if (answer.cancelled)
-      history.did('leases', { subject: leaseKey, what: `this page took ${holder} out of the line` }, Date.now());
+      history.did('keys', { subject: leaseKey, what: `this page took ${holder} out of the line` }, Date.now());
     announce(outcome);
     onDone();
   };
@@ -136,14 +136,13 @@ export function CancelDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps)
   <//>`;
 }
 
-/** Asks before it moves a waiter to the front of its line. */
+/** Asks before it makes a waiter next. */
 export function RunNextDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps) {
   const { ticket, holder, dueAt } = waiter;
   const { history, announce } = useContext(Page);
   const act = async () => {
     const answer = await call('runNext', { key: leaseKey, ticket });
-    if (answer.moved)
-      history.did('leases', { subject: leaseKey, what: `this page moved ${holder} to the front` }, Date.now());
+    if (answer.moved) history.did('keys', { subject: leaseKey, what: `this page made ${holder} next` }, Date.now());
     announce(answer.moved ? `${holder} is next in the line of ${leaseKey}.` : NOT_IN_LINE[answer.reason]);
     onDone();
   };

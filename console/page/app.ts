@@ -6,49 +6,50 @@ import { ExpiredView } from './expired.ts';
 import { Help } from './help.ts';
 import { HistoryView } from './history.ts';
 import { html } from './html.ts';
-import { useKeys } from './keys.ts';
-import { LeasesView } from './leases.ts';
-import { NamesView } from './names.ts';
+import { KeysView } from './keys.ts';
+import { NameserviceView } from './nameservice.ts';
 import { OnceView } from './once.ts';
 import { Age } from './parts.ts';
 import { usePolled } from './polling.ts';
 import { RatesView } from './rates.ts';
 import { linkTo, useRoute, VIEWS, type View } from './route.ts';
 import { call, readSettings, type Settings, type Whoami } from './service.ts';
+import { useShortcuts } from './shortcuts.ts';
 import { changeZone, zoneName } from './words.ts';
 
 const TITLES: Record<View, string> = {
-  leases: 'Keys',
+  keys: 'Keys',
   once: 'Once',
   rates: 'Rates',
   commits: 'Commits',
-  names: 'Names',
+  nameservice: 'Names',
   expired: 'Expired',
   history: 'History',
 };
 
 const VIEW_OF = {
-  leases: LeasesView,
+  keys: KeysView,
   once: OnceView,
   rates: RatesView,
   commits: CommitsView,
-  names: NamesView,
+  nameservice: NameserviceView,
   expired: ExpiredView,
   history: HistoryView,
 };
 
-/** How often to ask for what changes only if the service, or the server of the page, starts again. */
+/** How often to read the settings and the caller, which change only when the service or the server of the page is started again. */
 const RARELY_MS = 300_000;
 
-/** How long what was done stays on the screen. */
+/** How long the outcome of an act stays on the screen. */
 const SAID_MS = 8000;
 
-const askWho = (signal: AbortSignal) => call('whoami', {}, signal);
+const readWho = (signal: AbortSignal) => call('whoami', {}, signal);
 
+/** The frame of the page, with the view that is open. */
 export function App() {
   const route = useRoute();
   const { data: settings } = usePolled(readSettings, { everyMs: RARELY_MS });
-  const { data: who } = usePolled(askWho, { everyMs: RARELY_MS });
+  const { data: who } = usePolled(readWho, { everyMs: RARELY_MS });
   const history = useMemo(() => new History(), []);
   const [said, setSaid] = useState('');
   useEffect(() => {
@@ -62,12 +63,12 @@ export function App() {
     changeZone();
     setZoned((times) => times + 1); // every instant is drawn again
   };
-  useKeys(help);
+  useShortcuts(help);
   const main = useRef<HTMLElement>(null);
   const before = useRef(route.view);
   useEffect(() => {
     document.title = `${route.key ?? TITLES[route.view]} · Holdfast`;
-    // A reader who listens is told of the new view; the first one is read anyway.
+    // A screen reader then reads the new view. It reads the first view by itself.
     if (before.current !== route.view) main.current?.focus();
     before.current = route.view;
   }, [route.view, route.key]);
@@ -87,18 +88,18 @@ interface BannerProps {
   onHelp(): void;
   /** Changes the time zone. */
   onZone(): void;
-  /** Puts the focus behind the banner. */
+  /** Moves the focus behind the banner. */
   onSkip(): void;
 }
 
 function Banner({ view, settings, who, onHelp, onZone, onSkip }: BannerProps) {
   const skip = (event: Event) => {
-    event.preventDefault(); // the fragment of the address says which view is open
+    event.preventDefault(); // because the fragment of the address names the open view
     onSkip();
   };
   return html`<header class="banner">
     <a class="skip" href="#main" onClick=${skip}>Skip to the list</a>
-    <a class="brand" href=${linkTo({ view: 'leases' })}>Holdfast</a>
+    <a class="brand" href=${linkTo({ view: 'keys' })}>Holdfast</a>
     <nav aria-label="Views">
       ${VIEWS.map((one) => html`<a href=${linkTo({ view: one })} aria-current=${one === view ? 'page' : undefined}>${TITLES[one]}</a>`)}
     </nav>
@@ -109,7 +110,7 @@ function Banner({ view, settings, who, onHelp, onZone, onSkip }: BannerProps) {
       ${settings && !settings.write && html`<span class="state" title="Start holdfast console with --write to change something">read only</span>`}
       ${who && html`<span class="quiet">${who.version}</span>`}
       <button type="button" class="zone" title="The time zone of this page. Click to change between UTC and the zone of the browser." onClick=${onZone}><span class="unseen">Time zone: </span>${zoneName()}</button>
-      <button type="button" class="plain" aria-label="Keys and help" onClick=${onHelp}>?</button>
+      <button type="button" class="plain" aria-label="Help and shortcuts" onClick=${onHelp}>?</button>
     </div>
   </header>`;
 }

@@ -15,7 +15,7 @@ export function CapBadge({ cap }: { cap: Cap | undefined }) {
   return html`<span class="state ${word}" title=${`${cap.reason}, ${capText(cap)}`}>${word}</span>`;
 }
 
-/** What the cap of a key does, who set it, why, and until when. */
+/** Shows what the cap of a key does, who set it, why, and until when. */
 export function CapNotice({ cap }: { cap: Cap }) {
   const { limit, reason, by, since, until } = cap;
   return html`<div class="notice">
@@ -32,14 +32,14 @@ export function CapNotice({ cap }: { cap: Cap }) {
 interface ActsProps {
   read: Granted;
   noun?: 'lease' | 'run';
-  /** Why the reader may not do the other acts. */
+  /** The reason why the reader may not do the other acts. */
   refusal?: string | undefined;
   /** The other acts. */
   children?: ComponentChildren;
   onChange(): void;
 }
 
-/** What the reader can do to a key: the acts of its holder, and the cap. */
+/** The buttons of a key: acts on its holder, and the cap. */
 export function Acts({ read, noun = 'lease', refusal, children, onChange }: ActsProps) {
   const context = useContext(Page);
   const [asking, setAsking] = useState<'cap' | 'lift'>();
@@ -67,7 +67,7 @@ interface CapProps {
   onDone(): void;
 }
 
-/** For how long, in seconds. The service takes at most 31 days. */
+/** How long a cap can last, in seconds. The service allows at most 31 days. */
 const TIMES: [number, string][] = [
   [0, 'until it is lifted'],
   [900, '15 minutes'],
@@ -98,7 +98,7 @@ function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDo
   const about = html`<dl class="facts"><dt>Key</dt><dd class="mono"><${Cut} text=${key} /></dd>${inLine}</dl>`;
   if (lifts)
     return html`<${Confirm} title=${`Lift the ${noun}?`} act=${`Lift the ${noun}`} onAct=${act} onClose=${onClose}>
-      ${about}<p>Waiters are served at once, as far as there is room.</p>
+      ${about}<p>Waiters that now fit are served at once.</p>
     <//>`;
   const textOf = (event: Event) => (event.currentTarget as HTMLInputElement).value;
   return html`<${Confirm} title=${of === 'run' ? 'Pause its slots?' : 'Cap or pause this key?'} act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
@@ -108,7 +108,7 @@ function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDo
       html`<label class="field">At most in use
       <input type="number" min="0" max="200" required autofocus aria-describedby="cap-means" value=${limit} onInput=${(event: Event) => setLimit(textOf(event))} />
     </label>
-    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that is heavier than the cap is granted alone. 0 pauses the key.'}</p>`
+    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that weighs more than the cap is granted alone. 0 pauses the key.'}</p>`
     }
     <p class="why">Holders keep their grants, and the line keeps its order.</p>
     <label class="field">Reason, for callers that the cap keeps out

@@ -1,41 +1,41 @@
 import type { Cap, InFlight, ListedKey, NameRecord } from './service.ts';
 import { isShared, usedText } from './words.ts';
 
-/** Something that this page saw change between two looks. */
+/** A change that this page has noticed between two refreshes. */
 export interface Change {
-  /** Epoch milliseconds on the clock of this machine, when it was seen. */
+  /** When it was noticed, in epoch milliseconds by the clock of this machine. */
   at: number;
-  /** Which list of the page it is about. */
-  of: 'leases' | 'once' | 'commits' | 'names';
-  /** The lease's key, the path or the alias. */
+  /** The list in which it was noticed. */
+  of: 'keys' | 'once' | 'commits' | 'nameservice';
+  /** The key, the path or the alias. */
   subject: string;
   what: string;
 }
 
-type Said = Omit<Change, 'at' | 'of'>;
+type Noted = Omit<Change, 'at' | 'of'>;
 
-/** How one list differs from the look before. `before` is undefined at the first look: then nothing was seen to change. */
-export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap<string, Row>) => Said[];
+/** Compares a list with the refresh before. */
+export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap<string, Row>) => Noted[];
 
 const someone = (holder: string | null) => holder ?? 'a client without a name';
 
-/** Heartbeats are not told: they change nothing but the time. */
+/** The changes of keys. Heartbeats are not among them, because they change only the time. */
 export const keyChanges: Compare<ListedKey> = (before, after) => {
-  const said: Said[] = [];
+  const noted: Noted[] = [];
   for (const [subject, now] of after) {
     const then = before.get(subject);
     const what = then ? keyChange(then, now) : firstSight(now);
-    if (what) said.push({ subject, what });
+    if (what) noted.push({ subject, what });
     const capped = capChange(then?.cap, now.cap);
-    if (capped) said.push({ subject, what: capped });
+    if (capped) noted.push({ subject, what: capped });
     if (Boolean(then?.waiting) !== Boolean(now.waiting))
-      said.push({ subject, what: now.waiting ? 'a line has formed' : 'its line is empty' });
+      noted.push({ subject, what: now.waiting ? 'a line has formed' : 'its line is empty' });
   }
-  for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'its record is gone' });
-  return said;
+  for (const subject of before.keys()) if (!after.has(subject)) noted.push({ subject, what: 'its record is gone' });
+  return noted;
 };
 
-/** Each command of an operator has an instant of its own. */
+/** How a cap has changed. Each command of an operator has a different time, by which caps are told apart. */
 function capChange(then: Cap | undefined, now: Cap | undefined): string | undefined {
   if (then?.since === now?.since) return undefined;
   if (!now) return then?.limit === 0 ? 'it is no longer paused' : 'it is no longer capped';
@@ -49,7 +49,7 @@ function firstSight(now: ListedKey): string | undefined {
 
 const inUse = (now: ListedKey): string => `${usedText(now)} in use`;
 
-/** Which of several permits ends first changes with each heartbeat, so such a key changes by what is in use. */
+/** How a key has changed. With several permits, each heartbeat changes which one ends next, so only the use of such a key counts. */
 function keyChange(then: ListedKey, now: ListedKey): string | undefined {
   if (!isShared(now) && !isShared(then)) return leaseChange(then, now);
   return now.used === then.used && now.holders === then.holders ? undefined : `${inUse(now)}, before ${usedText(then)}`;
@@ -69,66 +69,67 @@ function leaseChange(then: ListedKey, now: ListedKey): string | undefined {
 }
 
 export const commitChanges: Compare<InFlight> = (before, after) => {
-  const said: Said[] = [];
+  const noted: Noted[] = [];
   for (const [subject, { commitId }] of after)
     if (!before.has(subject))
-      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} is under way` });
+      noted.push({ subject, what: `the commit ${commitId ?? 'of another client'} is under way` });
   for (const [subject, { commitId }] of before)
     if (!after.has(subject))
-      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or has timed out` });
-  return said;
+      noted.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or has timed out` });
+  return noted;
 };
 
-export const nameChanges: Compare<NameRecord> = (before, after) => {
-  const said: Said[] = [];
+export const recordChanges: Compare<NameRecord> = (before, after) => {
+  const noted: Noted[] = [];
   for (const [subject, now] of after) {
     const then = before.get(subject);
     if (!then) {
-      said.push({ subject, what: 'it is new' });
+      noted.push({ subject, what: 'it is new' });
       continue;
     }
     const [headThen, headNow] = [headOf(then), headOf(now)];
-    if (headNow !== headThen) said.push({ subject, what: `its head went from t ${headThen} to t ${headNow}` });
+    if (headNow !== headThen) noted.push({ subject, what: `its head went from t ${headThen} to t ${headNow}` });
     if (now.index.t !== then.index.t)
-      said.push({ subject, what: `its index went from t ${then.index.t} to t ${now.index.t}` });
+      noted.push({ subject, what: `its index went from t ${then.index.t} to t ${now.index.t}` });
     if (now.status.state !== then.status.state)
-      said.push({ subject, what: `its status went from ${then.status.state} to ${now.status.state}` });
+      noted.push({ subject, what: `its status went from ${then.status.state} to ${now.status.state}` });
     if (now.retracted !== then.retracted)
-      said.push({ subject, what: now.retracted ? 'it was retired' : 'it is no longer retired' });
+      noted.push({ subject, what: now.retracted ? 'it was retired' : 'it is no longer retired' });
   }
-  for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'it is gone' });
-  return said;
+  for (const subject of before.keys()) if (!after.has(subject)) noted.push({ subject, what: 'it is gone' });
+  return noted;
 };
 
-/** The `t` of the head, or undefined for what has none: a graph source. */
+/** The `t` of the head. Undefined for a graph source, which has no head. */
 export const headOf = (record: NameRecord): number | undefined => ('commit' in record ? record.commit.t : undefined);
 
-/** How many of the commits the index does not have. */
+/** How many commits the index is behind. */
 export const lagOf = (record: NameRecord): number => Math.max(0, (headOf(record) ?? record.index.t) - record.index.t);
 
-const MOST = 500;
+/** How many changes are kept at most. */
+const MAX_CHANGES = 500;
 
-interface Look<Row> {
+interface Refresh<Row> {
   of: Change['of'];
   rows: ReadonlyMap<string, Row>;
   compare: Compare<Row>;
 }
 
-/** What was seen, the latest first, over all lists of the page. */
+/** The changes in all lists of the page, the latest on top. */
 export class History {
   #changes: readonly Change[] = [];
   readonly #before = new Map<Change['of'], ReadonlyMap<string, unknown>>();
 
-  /** @param rows the whole list, by key; a part of one would make the rest seem gone */
-  saw<Row>({ of, rows, compare }: Look<Row>, at: number): void {
+  /** Notes how a list has changed. @param rows the whole list by id, because rows that are missing count as gone */
+  saw<Row>({ of, rows, compare }: Refresh<Row>, at: number): void {
     const before = this.#before.get(of) as ReadonlyMap<string, Row> | undefined;
     this.#before.set(of, rows);
-    if (before) this.#add(compare(before, rows).map((said) => ({ ...said, of, at })));
+    if (before) this.#add(compare(before, rows).map((noted) => ({ ...noted, of, at })));
   }
 
-  /** What this page did itself. */
-  did(of: Change['of'], said: Said, at: number): void {
-    this.#add([{ ...said, of, at }]);
+  /** Notes what the reader did on this page. */
+  did(of: Change['of'], noted: Noted, at: number): void {
+    this.#add([{ ...noted, of, at }]);
   }
 
   get changes(): readonly Change[] {
@@ -136,6 +137,6 @@ export class History {
   }
 
   #add(changes: Change[]): void {
-    if (changes.length > 0) this.#changes = [...changes.reverse(), ...this.#changes].slice(0, MOST);
+    if (changes.length > 0) this.#changes = [...changes.reverse(), ...this.#changes].slice(0, MAX_CHANGES);
   }
 }

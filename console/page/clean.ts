@@ -19,18 +19,18 @@ interface Wish {
   neverDeletable: boolean;
 }
 
-/** What a clean-up comes to over all its pages. */
+/** The sum of a clean-up over all its pages. */
 interface Total {
   deleted: CleanUp['deleted'];
   spared: CleanUp['spared'];
   olderThanSeconds: number;
-  /** Why it ended before the report did. */
+  /** Why it stopped before the end of the report. */
   stoppedBy: CleanUp['stoppedBy'];
 }
 
-type Step = { step: 'ask' } | { step: 'looked'; total: Total } | { step: 'done'; total: Total };
+type Step = { step: 'ask' } | { step: 'checked'; total: Total } | { step: 'done'; total: Total };
 
-/** Looks first and says what would be deleted; deletes only after that. */
+/** Shows first what would be deleted, and deletes only after that. */
 export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps) {
   const { announce } = useContext(Page);
   const kinds = [...new Set(rows.map(({ kind }) => kind))];
@@ -44,7 +44,7 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
     setProblem(undefined);
     try {
       const total = await cleanAll({ reportId, ...wish, dryRun }, setUnder);
-      setStep({ step: dryRun ? 'looked' : 'done', total });
+      setStep({ step: dryRun ? 'checked' : 'done', total });
       announce(
         `${counted(total.deleted.count, 'record')} ${dryRun ? 'would be deleted' : 'deleted'}, ${total.spared.count} left alone.`,
       );
@@ -54,14 +54,14 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
     setUnder(undefined);
   };
   const isBusy = under !== undefined;
-  const canDelete = step.step === 'looked' && step.total.deleted.count > 0;
+  const canDelete = step.step === 'checked' && step.total.deleted.count > 0;
   return html`<${Dialog} title="Clean up expired records" wide onClose=${onClose}>
     ${step.step === 'ask' ? html`<${WishForm} wish=${wish} kinds=${kinds} onWish=${setWish} />` : html`<${Outcome} step=${step.step} total=${step.total} />`}
     ${problem && html`<div class="notice trouble" role="alert"><p><${ProblemDetail} problem=${problem} /></p></div>`}
     ${isBusy && html`<p role="status">${counted(under, 'record')} so far…</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>${step.step === 'done' ? 'Close' : 'Leave them'}</button>
-      ${step.step === 'looked' && html`<button type="button" disabled=${isBusy} onClick=${() => setStep({ step: 'ask' })}>Choose again</button>`}
+      ${step.step === 'checked' && html`<button type="button" disabled=${isBusy} onClick=${() => setStep({ step: 'ask' })}>Choose again</button>`}
       ${step.step === 'ask' && html`<button type="button" class="primary" disabled=${isBusy || wish.kinds.length === 0} onClick=${() => run(true)}>Show what would go</button>`}
       ${canDelete && html`<button type="button" class="danger" disabled=${isBusy} onClick=${() => run(false)}>Delete ${counted(step.total.deleted.count, 'record')}</button>`}
     </div>
@@ -85,7 +85,7 @@ function WishForm({ wish, kinds, onWish }: WishProps) {
     onWish({ ...wish, olderThanSeconds: seconds });
   };
   return html`
-    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that is held again, or has a line, stays. Nothing is deleted before you have seen what it would be.</p>
+    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that is held again, or has a line, stays. Before anything is deleted, you see what it would be.</p>
     <fieldset><legend>Kinds</legend>
       ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}s</label>`)}
     </fieldset>
@@ -94,7 +94,7 @@ function WishForm({ wish, kinds, onWish }: WishProps) {
         ${AGES.map(([seconds, words]) => html`<option value=${seconds} selected=${seconds === wish.olderThanSeconds}>${words}</option>`)}
       </select>
     </label>
-    <label class="field"><input type="checkbox" checked=${wish.neverDeletable} onChange=${() => onWish({ ...wish, neverDeletable: !wish.neverDeletable })} /> Also those that DynamoDB never deletes, because their TTL is wrong or missing</label>
+    <label class="field"><input type="checkbox" checked=${wish.neverDeletable} onChange=${() => onWish({ ...wish, neverDeletable: !wish.neverDeletable })} /> Also records that DynamoDB never deletes, because their TTL is wrong or missing</label>
   `;
 }
 
@@ -109,22 +109,22 @@ function Outcome({
   step,
   total: { deleted, spared, olderThanSeconds, stoppedBy },
 }: {
-  step: 'looked' | 'done';
+  step: 'checked' | 'done';
   total: Total;
 }) {
-  const looked = step === 'looked';
+  const isDryRun = step === 'checked';
   return html`
-    <p><strong>${counted(deleted.count, 'record')} ${looked ? 'would be deleted' : 'deleted'}.</strong> ${byKind(deleted.by)}</p>
+    <p><strong>${counted(deleted.count, 'record')} ${isDryRun ? 'would be deleted' : 'deleted'}.</strong> ${byKind(deleted.by)}</p>
     ${deleted.records.length > 0 && html`<${Records} records=${deleted.records} count=${deleted.count} />`}
     <p>${
       spared.count === 0
-        ? 'None is left alone.'
-        : `${counted(spared.count, 'record')} ${looked ? 'would be' : 'were'} left alone: ${Object.entries(spared.by)
+        ? 'No record is left alone.'
+        : `${counted(spared.count, 'record')} ${isDryRun ? 'would be' : 'were'} left alone: ${Object.entries(spared.by)
             .map(([why, count]) => `${count} ${spareReason(why)}`)
             .join(', ')}.`
     }</p>
-    ${olderThanSeconds > 0 && html`<p class="quiet">Younger than ${Math.round(olderThanSeconds / 60)} minutes is too young here. Records of leases stay at least as long as their fences are kept.</p>`}
-    ${stoppedBy && html`<p class="notice">It stopped early (${stoppedBy}). Run it again for the rest.</p>`}
+    ${olderThanSeconds > 0 && html`<p class="quiet">Records that expired less than ${Math.round(olderThanSeconds / 60)} minutes ago are too young. Records of leases stay at least as long as their fences are kept.</p>`}
+    ${stoppedBy && html`<p class="notice">The clean-up stopped early (${stoppedBy}). Run it again for the rest.</p>`}
   `;
 }
 
@@ -140,7 +140,7 @@ function Records({ records, count }: { records: CleanUp['deleted']['records']; c
   </ul>`;
 }
 
-/** Page after page, until the report ends or the clean-up stops for another reason than its time. */
+/** Cleans page after page, until the report ends, or the clean-up stops for another reason than its time limit. */
 async function cleanAll(
   request: Wish & { reportId: string; dryRun: boolean },
   onProgress: (count: number) => void,
@@ -169,10 +169,11 @@ interface Count {
   records: CleanUp['deleted']['records'];
 }
 
-const MAX_TOLD = 100;
+/** How many records are listed at most. */
+const MAX_LISTED = 100;
 
 function add(total: Count, more: Count): void {
   total.count += more.count;
   for (const [by, count] of Object.entries(more.by)) total.by[by] = (total.by[by] ?? 0) + (count ?? 0);
-  total.records.push(...more.records.slice(0, MAX_TOLD - total.records.length));
+  total.records.push(...more.records.slice(0, MAX_LISTED - total.records.length));
 }

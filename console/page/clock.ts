@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** What shows time, and how it is brought up to date. Most rows of a long list change nothing but their time. */
+/** The elements that show time, each with the function that updates it. Without them, a long list would be drawn again each second. */
 const shown = new Map<Element, () => void>();
 
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -9,7 +9,7 @@ function tick(): void {
   for (const update of shown.values()) update();
 }
 
-/** One timer for all, and none while nobody looks. */
+/** One timer updates all elements, and stops while the page is hidden. */
 function keepTime(): void {
   const needed = shown.size > 0 && document.visibilityState === 'visible';
   if (needed && timer === undefined) timer = setInterval(tick, 1000);
@@ -25,8 +25,8 @@ document.addEventListener('visibilitychange', () => {
 });
 
 /**
- * Writes to an element by itself, at once and each second, without drawing the page again.
- * @returns the ref of the element
+ * Updates an element now and each second, without drawing the page again.
+ * @returns the ref for the element
  */
 export function useTicking<E extends Element>(update: (element: E) => void) {
   const ref = useRef<E>(null);

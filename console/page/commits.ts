@@ -8,10 +8,10 @@ import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { type InFlight, type Listing, reader } from './service.ts';
 
-/** Each look scans the table of commit records. */
+/** How often the commits are read. Each read scans the table of commit records. */
 const EVERY_MS = 5000;
 
-/** A path may be contended in two states of it at once. */
+/** The id of a row. Two commits of one path may be under way if they expect different states of the object. */
 const idOf = ({ path, expectedEtag, commitId }: InFlight) => [path, expectedEtag, commitId].join('\n');
 
 const texts = ({ path, commitId }: InFlight) => [path, commitId];
@@ -56,9 +56,9 @@ export function CommitsView({ route }: { route: Route }) {
     },
   });
   return html`<section aria-label="Commits in flight">
-    <p class="lead">Commits that have begun and have not replaced what they found. If a writer was interrupted, its path is free when the bar is empty.</p>
+    <p class="lead">Commits that have begun and have not ended. If a writer was interrupted, its path is free when the bar is empty.</p>
     <${Loaded} polled=${polled}>${({ rows, more }: Listing<InFlight>, at: number) => html`
-      ${more && html`<p class="notice">The table of commit records is long. Only its beginning was looked at.</p>`}
+      ${more && html`<p class="notice">The table of commit records is long. Only its beginning was read.</p>`}
       <${List} noun="commit in flight" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(at)} />`}<//>
   </section>`;
 }

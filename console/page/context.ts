@@ -3,20 +3,20 @@ import type { Operation } from '../../clients/typescript/src/transport.ts';
 import type { History } from './changes.ts';
 import type { Settings, Whoami } from './service.ts';
 
-/** What every part of the page may need. */
+/** The values that every part of the page can read. */
 export interface PageContext {
-  /** Undefined until the server has said it. */
+  /** Undefined until the server of the page has answered. */
   settings: Settings | undefined;
-  /** Undefined until the service has said it, or if it does not say it. */
+  /** Undefined until the service has answered, or if it does not answer that call. */
   who: Whoami | undefined;
   history: History;
-  /** Says something to all readers, also to those who listen: the outcome of what they did. */
+  /** Shows the outcome of an act, and lets screen readers read it. */
   announce(text: string): void;
 }
 
 export const Page = createContext<PageContext>({} as PageContext);
 
-/** Why the reader may not send a call, in words; undefined if it may be tried. */
+/** The reason why the reader may not send a call, or undefined. */
 export function refusalOf({ settings, who }: PageContext, operation: Operation): string | undefined {
   if (settings && !settings.write)
     return 'This page only reads. Start holdfast console with --write to change something.';

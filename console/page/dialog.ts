@@ -12,7 +12,7 @@ interface DialogProps {
   wide?: boolean;
 }
 
-/** A modal dialog: the browser keeps the focus in it, and gives it back. */
+/** A modal dialog. The browser keeps the focus in it, and afterwards puts the focus back. */
 export function Dialog({ title, children, onClose, wide }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -30,19 +30,19 @@ export function Dialog({ title, children, onClose, wide }: DialogProps) {
 interface ConfirmProps {
   title: ComponentChildren;
   children: ComponentChildren;
-  /** What the button says: the act itself, never OK. */
+  /** The text of the button, which names the act, and never just OK. */
   act: string;
   onAct(): Promise<void>;
   onClose(): void;
 }
 
-/** Asks before something that cannot be taken back. The focus is on the way out, or on the first field of a form. */
+/** Asks before an act that cannot be undone. The focus is on the button that leaves it, or on the first field of a form. */
 export function Confirm({ title, children, act, onAct, onClose }: ConfirmProps) {
   const [under, setUnder] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const run = async (event: Event) => {
     const button = event.currentTarget as HTMLElement;
-    // Says at the first wrong field what is wrong.
+    // The browser shows at the first wrong field what is wrong.
     if (button.closest('dialog')?.querySelector<HTMLInputElement>('input:invalid')?.reportValidity() === false) return;
     setUnder(true);
     setProblem(undefined);

@@ -7,7 +7,7 @@ import { type Polled, usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
 import { clockTime } from './words.ts';
 
-/** A key that opens beside the list. */
+/** A link that opens a key beside the list. */
 export function KeyLink({ of, route }: { of: string; route: Route }) {
   const isOpen = route.key === of;
   return html`<a class="mono" data-row href=${linkTo({ ...route, key: of })} aria-current=${isOpen ? 'true' : undefined}><${Ends} text=${of} /></a>`;
@@ -16,19 +16,19 @@ export function KeyLink({ of, route }: { of: string; route: Route }) {
 interface SplitProps<T> {
   label: string;
   polled: Polled<T>;
-  /** The key that is open, if one is. */
+  /** The key that is open, if any. */
   detail: ComponentChildren;
   children: (data: T, at: number) => ComponentChildren;
 }
 
-/** A list of keys, and beside it the key that is open. */
+/** A list of keys, with the open key beside it. */
 export const Split = <T>({ label, polled, detail, children }: SplitProps<T>) => html`<${Trouble} polled=${polled} />
   <div class="split ${detail ? 'open' : ''}">
     <section class="list" aria-label=${label}><${Loaded} polled=${polled} isSaid>${children}<//></section>
     ${detail}
   </div>`;
 
-/** In characters. A longer key may not fit into the two lines of the heading. */
+/** A longer key may not fit into the two lines of the heading, in characters. */
 const LONG_KEY = 60;
 
 export interface DetailProps {
@@ -46,11 +46,11 @@ interface DrawerProps<T> extends DetailProps {
   children: (read: T, at: number, onChange: () => void) => ComponentChildren;
 }
 
-/** The times that are left change with each answer. */
+/** A text that changes with a key, but not with the time that is left, which changes in each answer. */
 export const fingerprint = (key: unknown): string =>
   JSON.stringify(key, (name, value) => (name === 'remainingMs' ? undefined : value));
 
-/** What is open beside the list, with the changes of it that the page has seen. One call reads all of it. */
+/** The key that is open beside the list, with the changes of it that the page has noticed. One call reads all of it. */
 export function Drawer<T>({ subject, route, list, ask, everyMs, children }: DrawerProps<T>) {
   const read = useMemo(() => (signal: AbortSignal) => ask(subject, signal), [subject]);
   const polled = usePolled(read, { everyMs, fingerprint });
@@ -58,7 +58,7 @@ export function Drawer<T>({ subject, route, list, ask, everyMs, children }: Draw
     polled.refresh();
     list.refresh();
   };
-  // Of two questions to a service that is back, the first answer brings the other.
+  // The list and the key are polled separately. When one of them is answered after an outage, the other is asked at once.
   const [isOut, isListOut] = [polled.problem !== undefined, list.problem !== undefined];
   useEffect(() => {
     if (isOut && !isListOut) polled.refresh();

@@ -9,11 +9,11 @@ import type { Route } from './route.ts';
 import { call, Problem, problemOf, type ReportPage } from './service.ts';
 import { counted, kindName, nameOf } from './words.ts';
 
-/** A report is made each quarter of an hour by default. */
+/** How often the report is read. By default, a new report is made each quarter of an hour. */
 const EVERY_MS = 30_000;
 const MAX_PAGES = 5;
 
-/** The last complete report, with as many of its rows as are shown. Null if there is none yet. */
+/** The last complete report, with the rows that are shown. */
 type Report = Omit<ReportPage, 'nextCursor'> & { more: boolean };
 
 async function readReport(signal: AbortSignal): Promise<Report | null> {
@@ -31,7 +31,7 @@ async function readReport(signal: AbortSignal): Promise<Report | null> {
   }
 }
 
-/** What expired, by whom and why, and its clean-up. */
+/** The tab Expired: the expired records, who left them and why, and their clean-up. */
 export function ExpiredView({ route }: { route: Route }) {
   const polled = usePolled(readReport, { everyMs: EVERY_MS });
   return html`<section aria-label="Expired records">
@@ -54,7 +54,7 @@ function ReportView({ report, route, onChange }: ReportProps) {
       <p class="lead">${
         report === null
           ? 'There is no report yet. The schedule creates reports.'
-          : html`The report of <${At} instant=${report.startedAt} />, <${Since} instant=${report.startedAt} />: ${counted(report.scanned, 'record')} looked at.${
+          : html`The report of <${At} instant=${report.startedAt} />, <${Since} instant=${report.startedAt} />: ${counted(report.scanned, 'record')} checked.${
               report.neverDeletable > 0 &&
               ` DynamoDB will never delete ${report.neverDeletable.toLocaleString('en')} of the expired records.`
             }`
@@ -86,9 +86,7 @@ function ReportNow({ onChange }: { onChange(): void }) {
     setProblem(undefined);
     try {
       const { complete } = await call('report', {});
-      context.announce(
-        complete ? 'The report is complete.' : 'The report has begun. The next run continues the report.',
-      );
+      context.announce(complete ? 'The report is complete.' : 'The report has begun. The next run continues it.');
     } catch (error) {
       setProblem(problemOf(error));
     }
@@ -143,5 +141,5 @@ function Rows({ report: { rows, more }, route }: { report: Report; route: Route 
     ['all', { label: 'All', has: () => true }],
     ...kinds.map((kind) => [kind, { label: `${kindName(kind)}s`, has: (row: Row) => row.kind === kind }]),
   ]);
-  return html`<${List} noun="record" empty="Nothing has expired and was left behind." columns=${COLUMNS} start="as reported" ...${{ route, rows, more, filters, idOf, texts }} />`;
+  return html`<${List} noun="record" empty="No expired record was left behind." columns=${COLUMNS} start="as reported" ...${{ route, rows, more, filters, idOf, texts }} />`;
 }

@@ -8,12 +8,12 @@ import { clockTime } from './words.ts';
 
 const COLUMNS: Table<Change>['columns'] = [
   { head: 'Seen at', width: '11rem', cell: ({ at }) => html`<time>${clockTime(at)}</time>` },
-  { head: 'List', width: '6rem', cell: ({ of }) => of },
+  { head: 'List', width: '7rem', cell: ({ of }) => of },
   {
     head: 'Of',
     class: 'mono',
     cell: ({ of, subject }) =>
-      of === 'leases' || of === 'once' ? html`<a href=${linkTo({ view: of, key: subject })}>${subject}</a>` : subject,
+      of === 'keys' || of === 'once' ? html`<a href=${linkTo({ view: of, key: subject })}>${subject}</a>` : subject,
   },
   { head: 'Change', class: 'reason', cell: ({ what }) => what },
 ];
@@ -21,11 +21,11 @@ const COLUMNS: Table<Change>['columns'] = [
 const idOf = ({ at, of, subject, what }: Change) => [at, of, subject, what].join();
 const texts = ({ subject, what }: Change) => [subject, what];
 
-/** What this page saw change while it was open. */
+/** The tab History: what has changed while the page was open. */
 export function HistoryView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   return html`<section aria-label="History">
-    <p class="lead">What this page saw change since it was opened, between one look and the next. The page reads only the list that is shown, and only while the page is visible.</p>
+    <p class="lead">What has changed since this page was opened, from one refresh to the next. The page reads only the list that is shown, and only while it is visible.</p>
     <${List} noun="change" empty="Nothing has changed yet." rows=${history.changes} columns=${COLUMNS} ...${{ route, idOf, texts }} />
   </section>`;
 }

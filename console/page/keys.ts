@@ -1,63 +1,123 @@
-import { useEffect } from 'preact/hooks';
-import { linkTo, VIEWS } from './route.ts';
+import { useContext } from 'preact/hooks';
+import { CapBadge } from './cap.ts';
+import { keyChanges } from './changes.ts';
+import { Page } from './context.ts';
+import { KeyLink, Split } from './drawer.ts';
+import { html } from './html.ts';
+import { KeyDetail } from './key.ts';
+import { List, type Table } from './list.ts';
+import { First, Fullness, None, Since, State, TimeLeft, Who } from './parts.ts';
+import { usePolled } from './polling.ts';
+import type { Route } from './route.ts';
+import { type ListedKey, type Listing, reader } from './service.ts';
+import { isShared, nameOf, roomText, stateText } from './words.ts';
 
-/** The keys, as the help lists them. */
-export const KEYS: [keys: string, does: string][] = [
-  ['/', 'search'],
-  [`1 to ${VIEWS.length}`, `go to ${VIEWS.join(', ')}`],
-  ['j and k', 'go down and up the list'],
-  ['Enter', 'open the lease that has the focus'],
-  ['Esc', 'leave the search, or close the lease'],
-  ['?', 'show this help'],
+const EVERY_MS = 2000;
+
+const readKeys = reader<ListedKey>('readLeases', 'leases');
+
+const isActive = ({ state, waiting, cap }: ListedKey): boolean =>
+  state === 'held' || state === 'expired' || waiting > 0 || cap !== undefined;
+
+const isPaused = ({ cap }: ListedKey): boolean => cap?.limit === 0;
+
+const FILTERS: Record<string, { label: string; has(row: ListedKey): boolean }> = {
+  active: { label: 'Active', has: isActive },
+  all: { label: 'All', has: () => true },
+};
+
+const idOf = ({ key }: ListedKey) => key;
+
+const texts = ({ key, holder, execution, data, cap }: ListedKey) => [
+  ...[key, holder, execution, cap ? cap.reason : null],
+  data === null ? null : JSON.stringify(data),
 ];
 
-const OFF = 'holdfast-keys-off';
+/** Since when the present holder has had the key. */
+const heldSince = ({ state, acquiredAt }: ListedKey): string | null =>
+  state === 'held' || state === 'expired' ? acquiredAt : null;
 
-/** Who speaks to the machine, or has a cat, may want to turn single keys off. */
-export const keysAreOn = (): boolean => localStorage.getItem(OFF) === null;
+/** From this length, a line needs attention. */
+const LONG_LINE = 10;
 
-export function turnKeys(on: boolean): void {
-  if (on) localStorage.removeItem(OFF);
-  else localStorage.setItem(OFF, '1');
+/** The most urgent keys come first: a long line, a cap or a pause of an operator, a holder that let its lease expire. */
+function urgency({ state, waiting, cap }: ListedKey): number {
+  if (waiting >= LONG_LINE) return 0;
+  if (cap) return 1;
+  return state === 'expired' ? 2 : 3;
 }
 
-/** @param onHelp called for `?` */
-export function useKeys(onHelp: () => void): void {
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-      const target = event.target as HTMLElement;
-      const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
-      if (event.key === 'Escape') leave(isTyping ? target : undefined);
-      else if (!isTyping && keysAreOn() && act(event.key, onHelp)) event.preventDefault();
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, [onHelp]);
-}
+/** The longest line comes first. */
+const byUrgency = (row: ListedKey): string =>
+  urgency(row) + (urgency(row) === 0 ? String(1e9 - row.waiting) : isPaused(row) ? 'paused' : stateText(row));
 
-function leave(field: HTMLElement | undefined): void {
-  if (field) field.blur();
-  else document.querySelector<HTMLElement>('[data-close]')?.click();
-}
+const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
+  {
+    head: 'Key',
+    cell: ({ key }) => html`<${KeyLink} of=${key} route=${route} />`,
+    order: { by: 'key', of: idOf },
+  },
+  {
+    head: 'State',
+    cell: (row) =>
+      html`${(!isPaused(row) || heldSince(row)) && html`<${State} of=${row} /> `}<${CapBadge} cap=${row.cap} />`,
+    order: { by: 'state', of: byUrgency, needsAttention: (row) => urgency(row) < 3 },
+    width: '10.6rem',
+  },
+  {
+    head: 'In use',
+    cell: (row) => (isShared(row) || Boolean(row.cap?.limit)) && html`<${Fullness} of=${row} words=${roomText(row)} />`,
+    width: '11.6rem',
+  },
+  {
+    head: 'In line',
+    cell: ({ waiting }) => waiting > 0 && html`<span class="state waiting">up to ${waiting}</span>`,
+    order: { by: 'waiting', of: ({ waiting }) => waiting, descends: true },
+    width: '6.2rem',
+  },
+  {
+    head: 'Time left',
+    cell: (row) => !isShared(row) && html`<${TimeLeft} lease=${row} at=${at} />`,
+    order: { by: 'expiry', of: (row) => (isShared(row) ? null : row.expiresAt) },
+    width: '12.4rem',
+    isSpare: true,
+  },
+  {
+    head: 'Holder',
+    class: 'mono',
+    cell: ({ state, holder, holders }) => [
+      holder === null ? state !== 'free' && None('no name') : html`<${Who} holder=${holder} />`,
+      holders > 1 && html` <span class="more">and ${holders - 1} more</span>`,
+    ],
+    order: { by: 'holder', of: ({ holder }) => holder && nameOf(holder) },
+    width: '21%',
+  },
+  {
+    head: 'Held since',
+    cell: (row) => heldSince(row) && html`<${Since} instant=${heldSince(row)} />`,
+    order: { by: 'held', of: heldSince },
+    width: '9rem',
+    isSpare: true,
+  },
+];
 
-/** @returns whether the key does something */
-function act(key: string, onHelp: () => void): boolean {
-  const view = VIEWS[Number(key) - 1];
-  if (view) location.hash = linkTo({ view });
-  else if (key === '/') document.getElementById('search')?.focus();
-  else if (key === 'j') move(1);
-  else if (key === 'k') move(-1);
-  else if (key === '?') onHelp();
-  else return false;
-  return true;
-}
-
-function move(by: number): void {
-  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
-  const at = rows.indexOf(document.activeElement as HTMLElement);
-  const open = rows.findIndex((row) => row.getAttribute('aria-current'));
-  const from = at >= 0 ? at : open;
-  const next = rows[from < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, from + by))];
-  next?.focus();
+/** The tab Keys: who holds which key, and beside the list the key that is open. */
+export function KeysView({ route }: { route: Route }) {
+  const { history } = useContext(Page);
+  const { key } = route;
+  const polled = usePolled(readKeys, {
+    everyMs: EVERY_MS,
+    fingerprint: ({ rows }) =>
+      rows
+        .map((row) => [row.key, row.state, row.ending, row.fence, row.waiting, row.used, row.cap?.since].join())
+        .join('\n'),
+    onData: ({ rows, more }) => {
+      const byName = new Map(rows.map((row) => [row.key, row]));
+      if (!more) history.saw({ of: 'keys', rows: byName, compare: keyChanges }, Date.now());
+    },
+  });
+  const empty = html`No key is in use. To hold one for a minute:<${First} words="run hello" work="sleep 60" />`;
+  return html`<${Split} label="Keys" polled=${polled} detail=${key !== undefined && html`<${KeyDetail} key=${key} subject=${key} route=${route} list=${polled} />`}>
+    ${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} noun="key" start="state" filters=${FILTERS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}
+  <//>`;
 }

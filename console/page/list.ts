@@ -7,28 +7,28 @@ import { counted } from './words.ts';
 
 interface Column<Row> {
   head: string;
-  /** What stands in the cell; undefined or null for an empty one. */
+  /** The content of the cell. Undefined or null for an empty cell. */
   cell(row: Row): ComponentChildren;
   class?: string;
   order?: Order<Row>;
-  /** On a wide screen. Columns without a width share what is left. */
+  /** The width on a wide screen. Columns without a width share the rest. */
   width?: string;
-  /** Whether the column gives way while a row is open beside the list. */
+  /** True if the column is hidden while a row is open beside the list. */
   isSpare?: boolean;
 }
 
 /** How a click on the head of a column sorts the list. A second click reverses the order. */
 interface Order<Row> {
   by: string;
-  /** What the rows are sorted by. Rows that are alike in it are sorted by their id, and rows without it come last. */
+  /** The value by which the rows are sorted. Rows with the same value are sorted by their id, and rows without a value come last. */
   of(row: Row): string | number | null | undefined;
-  /** Which rows need a look. The order has them together, and they get a heading. */
-  needsLook?(row: Row): boolean;
-  /** Whether the first click puts the largest value on top. */
+  /** True for rows that need attention. The order puts them together, and they get a heading. */
+  needsAttention?(row: Row): boolean;
+  /** True if the first click puts the largest value on top. */
   descends?: boolean;
 }
 
-/** The order of the address. */
+/** The order that the address names. */
 interface Sorted<Row> {
   order: Order<Row>;
   isReversed: boolean;
@@ -37,7 +37,7 @@ interface Sorted<Row> {
 type Filters<Row> = Record<string, { label: string; has(row: Row): boolean }>;
 
 export interface Table<Row> {
-  /** The first one names the row. */
+  /** The first column names the row. */
   columns: Column<Row>[];
   idOf(row: Row): string;
   /** The row that is open beside the list. */
@@ -46,24 +46,24 @@ export interface Table<Row> {
 
 interface ListProps<Row> extends Table<Row> {
   route: Route;
-  /** What a row is called, for example lease. */
+  /** What a row is called, for example `key`. */
   noun: string;
   rows: readonly Row[];
-  /** Whether the service has more of them than these. */
+  /** True if the service has more rows than these. */
   more?: boolean;
-  /** The texts of a row in which a search looks. */
+  /** The texts of a row that a search searches. */
   texts(row: Row): (string | null)[];
-  /** What the list can be cut down to, by name. The list begins with the first one, and a search with all rows. */
+  /** The filters by name. The list begins with the first filter, and a search with all rows. */
   filters?: Filters<Row>;
-  /** The order in which the list begins, of the first column that has one by default. Another name leaves the rows as they come. */
+  /** The order in which the list begins. The default is that of the first column that has one. An unknown name keeps the order of the service. */
   start?: string;
-  /** What the list says if it is empty. */
+  /** The text of an empty list. */
   empty: ComponentChildren;
 }
 
 const ALL = { all: { label: 'All', has: () => true } };
 
-/** Rows with a search and filters over them. */
+/** A table with a search and filters above it. */
 export function List<Row>(props: ListProps<Row>) {
   const { route, noun, rows, more, texts, columns, empty, idOf } = props;
   const filters: Filters<Row> = props.filters ?? ALL;
@@ -105,7 +105,7 @@ function inOrder<Row>(rows: Row[], { order, isReversed }: Sorted<Row>, idOf: (ro
 
 const compare = <Value>(one: Value, other: Value): number => (one < other ? -1 : Number(one > other));
 
-/** What is typed is in the address, so that a search can be linked to. `/` puts the focus here. */
+/** The field of the search. Its text is in the address, so that people can link to a search. The shortcut `/` puts the focus here. */
 function SearchBox({ route, noun }: { route: Route; noun: string }) {
   const search = (event: Event) => replaceRoute({ ...route, query: (event.currentTarget as HTMLInputElement).value });
   return html`<input id="search" type="search" placeholder="Search" aria-label=${`Search each ${noun}`} value=${route.query} onInput=${search} autocomplete="off" spellcheck=${false} />`;
@@ -147,36 +147,36 @@ function Head<Row>({
   return html`<th ...${place} aria-sort=${isUp ? 'ascending' : 'descending'}><a href=${linkTo({ ...route, sort: sorted.isReversed ? by : `-${by}` })}>${head}<span aria-hidden="true"> ${isUp ? '↑' : '↓'}</span></a></th>`;
 }
 
-/** The page draws this many rows, those near the screen, because a thousand at each refresh would take a tenth of a second. */
+/** How many rows are drawn: those near the screen, because drawing a thousand at each refresh would take a tenth of a second. */
 const DRAWN = 100;
 /** This many of the drawn rows are above the screen. */
 const ABOVE = 20;
 const STEP = 10;
 
-/** Which rows to draw, and how high one is. The rows before and after keep their place, so the page scrolls as if all were drawn. */
+/** Says which rows to draw, and how high a row is. Empty rows stand for those above and below, so that the page scrolls as if all were drawn. */
 function useNearRows(count: number) {
   const body = useRef<HTMLElement>(null);
   const [from, setFrom] = useState(0);
   const [height, setHeight] = useState(0);
   useEffect(() => {
     let one = 1;
-    const look = () => {
-      const first = -(body.current?.getBoundingClientRect().top ?? 0) / one - ABOVE;
-      setFrom(Math.ceil(first / STEP) * STEP);
+    const follow = () => {
+      const top = -(body.current?.getBoundingClientRect().top ?? 0) / one - ABOVE;
+      setFrom(Math.ceil(top / STEP) * STEP);
     };
     const measure = () => {
       const rows = body.current?.querySelectorAll('[aria-rowindex]') ?? [];
       const [top, bottom] = [rows[0], rows[rows.length - 1]].map((row) => row?.getBoundingClientRect());
       one = ((bottom?.bottom ?? 0) - (top?.top ?? 0)) / rows.length;
       setHeight(one);
-      look();
+      follow();
     };
     if (count <= DRAWN) return undefined;
     measure();
-    addEventListener('scroll', look, { passive: true });
+    addEventListener('scroll', follow, { passive: true });
     addEventListener('resize', measure);
     return () => {
-      removeEventListener('scroll', look);
+      removeEventListener('scroll', follow);
       removeEventListener('resize', measure);
     };
   }, [count]);
@@ -186,13 +186,13 @@ function useNearRows(count: number) {
 function Rows<Row>({ columns, rows, idOf, openId, route, sorted }: RowsProps<Row>) {
   const { body, height, from } = useNearRows(rows.length);
   const near = rows.slice(from, from + DRAWN);
-  const needsLook = sorted?.order.needsLook;
-  const looks = needsLook ? rows.filter(needsLook).length : 0;
+  const needsAttention = sorted?.order.needsAttention;
+  const urgent = needsAttention ? rows.filter(needsAttention).length : 0;
   const headingOf = (row: Row, before: Row | undefined) => {
-    const isOne = needsLook?.(row);
-    if (looks === 0 || (before && isOne === needsLook?.(before))) return null;
-    const words = isOne ? html`Needs a look <span class="count">${looks}</span>` : 'Others';
-    // Cell by cell, because some columns give way.
+    const isOne = needsAttention?.(row);
+    if (urgent === 0 || (before && isOne === needsAttention?.(before))) return null;
+    const words = isOne ? html`Needs a look <span class="count">${urgent}</span>` : 'Others';
+    // A cell for each column, because some columns are hidden on a narrow screen.
     const rest = columns.slice(1).map(({ isSpare }) => html`<td class=${isSpare && 'spare'}></td>`);
     return html`<tr key=${`/${isOne}`} class="across"><th scope="rowgroup">${words}</th>${rest}</tr>`;
   };

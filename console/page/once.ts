@@ -1,7 +1,7 @@
 import { CapBadge, CapNotice } from './cap.ts';
 import { type DetailProps, Drawer, fingerprint, KeyLink, Split } from './drawer.ts';
 import { html } from './html.ts';
-import { Facts } from './lease.ts';
+import { Facts } from './key.ts';
 import { List, type Table } from './list.ts';
 import { At, First, None, Since, State, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
@@ -11,7 +11,7 @@ import { stateText } from './words.ts';
 
 const EVERY_MS = 5000;
 
-/** The slot that matters of a key: the one that a caller works for, or the last one. */
+/** The slot that a row shows: the one for which a caller works, or the last one. */
 interface Slot {
   slot: string | null;
   state: string;
@@ -25,7 +25,7 @@ function slotOf({ slot, done, holder, acquiredAt, ...row }: OnceKey): Slot {
   return { slot, state: stateText(row), by: holder, at: acquiredAt };
 }
 
-/** What needs a look: a key that an operator has paused, and a worker that let its run expire. */
+/** The most urgent keys come first: a pause of an operator, and a holder that let its run expire. */
 function urgency({ cap, state }: OnceKey): number {
   if (cap) return 0;
   return state === 'expired' ? 1 : state === 'held' ? 2 : 3;
@@ -45,7 +45,7 @@ const columns = (route: Route): Table<OnceKey>['columns'] => [
     order: {
       by: 'state',
       of: urgency,
-      needsLook: (row) => urgency(row) < 2,
+      needsAttention: (row) => urgency(row) < 2,
     },
     width: '10.6rem',
   },
@@ -76,7 +76,7 @@ const columns = (route: Route): Table<OnceKey>['columns'] => [
 
 const ask = (key: string, signal: AbortSignal) => call('readOnce', { key }, signal) as Promise<OnceKey>;
 
-/** A key of `once`: who works or worked for which slot, and the slot that is done with its result. */
+/** One key of `once`: who works or has worked for which slot, and the slot that is done, with its result. */
 const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
   ${(read: OnceKey, at: number, onChange: () => void) => {
     const { slot, done, result = null, cap } = read;
@@ -100,7 +100,7 @@ const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask,
   }}
 <//>`;
 
-const readAll = reader<OnceKey>('readOnce', 'keys');
+const readKeys = reader<OnceKey>('readOnce', 'keys');
 
 const texts = ({ key, slot, holder, done, cap }: OnceKey) => [
   ...[key, slot, holder],
@@ -108,10 +108,10 @@ const texts = ({ key, slot, holder, done, cap }: OnceKey) => [
   cap ? cap.reason : null,
 ];
 
-/** The keys of `once`, and beside them the key that is open. */
+/** The tab Once: the keys of `once`, and beside the list the key that is open. */
 export function OnceView({ route }: { route: Route }) {
   const { key } = route;
-  const polled = usePolled(readAll, {
+  const polled = usePolled(readKeys, {
     everyMs: EVERY_MS,
     fingerprint,
   });

@@ -7,21 +7,21 @@ import { type Polled, shown } from './polling.ts';
 import { type Key, type Problem, permissionFor } from './service.ts';
 import { clockTime, consoleLink, duration, nameOf, stateText } from './words.ts';
 
-/** What is left of a time, as a bar that drains and in words. */
 interface DrainingProps {
-  /** What was left when the service answered, in milliseconds. */
+  /** How much was left when the service answered, in milliseconds. */
   remainingMs: number;
-  /** When it answered, on the clock of `performance.now()`. */
+  /** When the service answered, on the clock of `performance.now()`. */
   at: number;
   /** The whole time, in milliseconds. */
   wholeMs: number;
-  /** What is written when nothing is left. */
+  /** The text when nothing is left. */
   over?: string;
 }
 
-/** Below this share of the whole, the bar warns. */
+/** Below this share of the whole time, the bar has the colour of a warning. */
 const LOW = 0.25;
 
+/** The time that is left, as a bar that drains and in words. */
 export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingProps) {
   const ref = useTicking<HTMLSpanElement>((element) => {
     const left = Math.max(0, remainingMs - (performance.now() - at));
@@ -30,14 +30,14 @@ export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingPr
     (bar.firstElementChild as HTMLElement).style.transform = `scaleX(${share.toFixed(4)})`;
     const level = left === 0 ? 'over' : share < LOW ? 'low' : 'good';
     if (element.dataset.level !== level) element.dataset.level = level;
-    // In an outage, a heartbeat may have extended what was seen to end.
+    // During an outage, a heartbeat may have extended the time without this page noticing.
     const text = left > 0 ? duration(left) : document.body.classList.contains('stale') ? 'not known' : over;
     if (words.textContent !== text) words.textContent = text;
   });
   return html`<span class="draining" ref=${ref}><span class="bar" aria-hidden="true"><span></span></span><span class="words"></span></span>`;
 }
 
-/** What is left of a lease of the whole that a heartbeat gives. */
+/** The time that is left of a lease. The whole bar is its ttl. */
 export function TimeLeft({
   lease,
   at,
@@ -52,7 +52,7 @@ export function TimeLeft({
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;
 }
 
-/** Words about an instant, which change each second. @param words of the milliseconds since then, which are negative before it */
+/** A text about a time that changes each second. @param words the text for the milliseconds since that time, which may be negative */
 export function Counting({ instant, words }: { instant: string; words(ms: number): string }) {
   const ref = useTicking<HTMLTimeElement>((element) => {
     element.textContent = words(Date.now() - Date.parse(instant));
@@ -65,14 +65,14 @@ const ago = (ms: number): string => `${duration(ms)} ago`;
 /** How long ago something was. @param instant ISO 8601 */
 export const Since = ({ instant }: { instant: string }) => html`<${Counting} instant=${instant} words=${ago} />`;
 
-/** An instant. @param instant ISO 8601 @param names whether to name the zone */
+/** A time. @param instant ISO 8601 @param names true to name the time zone */
 export const At = ({ instant, names = false }: { instant: string; names?: boolean }) =>
   html`<time datetime=${instant} title=${instant}>${clockTime(instant, { names })}</time>`;
 
 /** The page always shows this many characters at the end of a long text, because two keys often differ only there. */
 const TAIL = 12;
 
-/** A key in one line. If the line is too short, the middle gives way. The tooltip has the whole key. */
+/** A key in one line. If the line is too short, the middle is left out. The tooltip shows the whole key. */
 export function Ends({ text }: { text: string }) {
   const letters = [...text];
   if (letters.length <= 2 * TAIL) return html`<span class="ends" title=${text}><span>${text}</span></span>`;
@@ -80,19 +80,19 @@ export function Ends({ text }: { text: string }) {
   return html`<span class="unseen">${text}</span><span class="ends" aria-hidden="true" title=${text}><span>${letters.join('')}</span><span>${tail.join('')}</span></span>`;
 }
 
-/** How full a key is, as a bar that does not move by itself, and in words. */
+/** How full a key is, as a bar and in words. */
 export function Fullness({ of: { used, limit }, words }: { of: Pick<Key, 'used' | 'limit'>; words: string }) {
   const bar = limit !== null && { transform: `scaleX(${Math.min(1, used / limit)})` };
   return html`<span class="draining">${bar && html`<span class="bar used" aria-hidden="true"><span style=${bar}></span></span>`}<span>${words}</span></span>`;
 }
 
-/** A text of a caller that may be long: at most two lines of it, and all of it as a tooltip. */
+/** A text that may be long: at most two lines of it, with the whole text as a tooltip. */
 export const Cut = ({ text }: { text: string }) => html`<span class="cut" title=${text}>${text}</span>`;
 
-/** Who holds or waits. The tooltip has the whole name. */
+/** The name of a holder or a waiter. The tooltip shows the whole name. */
 export const Who = ({ holder }: { holder: string }) => html`<span class="who" title=${holder}>${nameOf(holder)}</span>`;
 
-/** When a grant was broken, and by whom if the record says so. */
+/** When a grant was broken, and by whom. */
 export const BrokenBy = ({ at, by }: { at: string; by: string | null | undefined }) =>
   html`<${At} instant=${at} names />${' by '}<${Operator} by=${by} />`;
 
@@ -104,7 +104,7 @@ export function State({ of }: { of: { state: string; ending: boolean } }) {
   return html`<span class="state ${shown}">${shown}</span>`;
 }
 
-/** An execution, linked to its page in the console of AWS if there is one. */
+/** An execution, with a link to its page in the AWS console, if there is one. */
 export function Execution({ arn }: { arn: string | null }) {
   const { settings } = useContext(Page);
   if (arn === null) return None('none');
@@ -114,7 +114,7 @@ export function Execution({ arn }: { arn: string | null }) {
   return html`<a class="mono" href=${link} title=${arn} target="_blank" rel="noopener noreferrer">${name}<span class="out" aria-hidden="true"> ↗</span><span class="unseen"> (opens the AWS console)</span></a>`;
 }
 
-/** Shows how old the last answer is. In an outage the page turns grey, because the states may have changed since. */
+/** Shows how old the last answer is. During an outage the page turns grey, because what it shows may have changed. */
 export function Age() {
   const ref = useTicking<HTMLSpanElement>((element) => {
     const { data, at, problem } = shown.polled ?? {};
@@ -124,7 +124,7 @@ export function Age() {
   return html`<span class="age" ref=${ref}></span>`;
 }
 
-/** Why a list is not there, or not up to date. */
+/** Says why a list is missing or not up to date. */
 export function Trouble({ polled }: { polled: Polled<unknown> }) {
   const { data, problem, nextAt } = polled;
   shown.polled = polled;
@@ -133,7 +133,7 @@ export function Trouble({ polled }: { polled: Polled<unknown> }) {
   });
   if (!problem) return null;
   return html`<div class="notice trouble">
-    <div role="alert"><strong><${ProblemTitle} problem=${problem} /></strong> <${ProblemDetail} problem=${problem} />${data !== undefined && ' What is shown is the last answer.'}</div>
+    <div role="alert"><strong><${ProblemTitle} problem=${problem} /></strong> <${ProblemDetail} problem=${problem} />${data !== undefined && ' The page shows the last answer.'}</div>
     <p>Next try in <span ref=${ref}></span>.</p>
   </div>`;
 }
@@ -145,7 +145,7 @@ function ProblemTitle({ problem: { status, code } }: { problem: Problem }) {
   return html`${code ?? `Status ${status}`}`;
 }
 
-/** What went wrong, and what is missing if it is a permission. */
+/** Says what went wrong, and which permission is missing, if one is. */
 export function ProblemDetail({ problem }: { problem: Problem }) {
   const known = useContext(Page);
   const { status, operation, message } = problem;
@@ -157,12 +157,12 @@ export function ProblemDetail({ problem }: { problem: Problem }) {
 
 interface LoadedProps<T> {
   polled: Polled<T>;
-  /** Whether the page says already why there is no answer. */
+  /** True if the page already says why there is no answer. */
   isSaid?: boolean;
   children: (data: T, at: number) => ComponentChildren;
 }
 
-/** A list with what must be said of it before it is there. */
+/** Shows the data of a poll, or why there is none yet. */
 export function Loaded<T>({ polled, isSaid = false, children }: LoadedProps<T>) {
   const { data, at, problem } = polled;
   return html`
@@ -171,12 +171,12 @@ export function Loaded<T>({ polled, isSaid = false, children }: LoadedProps<T>) 
   `;
 }
 
-/** Stands for what is not there. */
+/** A quiet text in place of a missing value. */
 export const None = (words: string) => html`<span class="none">${words}</span>`;
 
 export const Nothing = ({ children }: { children: ComponentChildren }) => html`<p class="nothing">${children}</p>`;
 
-/** The command that puts a first row into a list that is empty. @param words what follows the command's name @param work the command that it runs */
+/** For an empty list: a command that adds its first row. @param words the arguments of `holdfast` @param work the command that it runs */
 export function First({ words, work }: { words: string; work?: string }) {
   const { settings } = useContext(Page);
   if (!settings) return null;

@@ -10,11 +10,11 @@ import { usedText } from './words.ts';
 interface PermitsProps {
   read: Key;
   at: number;
-  /** Called after something was changed here. */
+  /** Called after the reader has changed something. */
   onChange(): void;
 }
 
-/** How much of a key is in use, and its holders, each with a button that breaks the permit. */
+/** How much of a key is in use, and its holders, each with a button to break the permit. */
 export function Permits({ read, at, onChange }: PermitsProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<Key['holders'][number]>();

@@ -1,15 +1,15 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemOf } from './service.ts';
 
-/** What a poll knows. */
+/** The state of a poll. */
 export interface Polled<T> {
-  /** The last answer; kept while later calls fail. */
+  /** The last answer, which is kept while later calls fail. */
   data: T | undefined;
   /** When that answer came, on the clock of `performance.now()`. */
   at: number;
-  /** Why the last call failed; undefined if it did not. */
+  /** Why the last call failed. Undefined if it succeeded. */
   problem: Problem | undefined;
-  /** When the next try is due after a failure, on the same clock. */
+  /** After a failure: when the next try is due, on the same clock. */
   nextAt: number;
   /** Asks at once. */
   refresh(): void;
@@ -20,37 +20,36 @@ export const shown: { polled?: Polled<unknown> } = {};
 
 const MAX_BACKOFF_MS = 30_000;
 
-/** After so many answers that say the same, it looks half as often, down to a quarter. */
+/** After so many answers that are the same, the poll runs half as often, and after twice as many a quarter as often. */
 const CALM_AFTER = 15;
 
 export interface PollOptions<T> {
-  /** Milliseconds between two looks while something happens. */
+  /** How often to poll while something changes, in milliseconds. */
   everyMs: number;
-  /** What tells two answers apart. */
+  /** A text that differs if an answer has changed. */
   fingerprint?(data: T): string;
-  /** Is handed each answer before it is shown. */
+  /** Called with each answer before it is shown. */
   onData?(data: T): void;
 }
 
 /**
- * Asks again and again, but only while the page is seen. After failures it waits longer each time, and a service that
- * comes back is found by itself.
- * @param ask what is asked; another function begins again
+ * Polls while the page is visible. After failures it pauses longer each time, and goes on when the service answers again.
+ * @param ask sends the call. If it is another function than before, the poll begins again
  */
 export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, options: PollOptions<T>): Polled<T> {
   const [state, setState] = useState<Omit<Polled<T>, 'refresh'>>(nothingYet);
   const latest = useRef(options);
   latest.current = options;
-  const wake = useRef(() => {});
+  const refresh = useRef(() => {});
 
   useEffect(() => {
     setState(nothingYet);
     const poll = new Poll(ask, latest, setState);
-    wake.current = () => poll.now();
+    refresh.current = () => poll.now();
     return () => poll.end();
   }, [ask]);
 
-  return { ...state, refresh: useCallback(() => wake.current(), []) };
+  return { ...state, refresh: useCallback(() => refresh.current(), []) };
 }
 
 const nothingYet = () => ({ data: undefined, at: 0, problem: undefined, nextAt: 0 });
@@ -61,7 +60,7 @@ class Poll<T> {
   readonly #ask: (signal: AbortSignal) => Promise<T>;
   readonly #options: { current: PollOptions<T> };
   readonly #set: Setter<T>;
-  readonly #onVisible = () => (isSeen() ? this.now() : this.#pause());
+  readonly #onVisible = () => (isVisible() ? this.now() : this.#pause());
   #timer: ReturnType<typeof setTimeout> | undefined;
   #under: AbortController | undefined;
   #failures = 0;
@@ -73,13 +72,13 @@ class Poll<T> {
     this.#options = options;
     this.#set = set;
     document.addEventListener('visibilitychange', this.#onVisible);
-    if (isSeen()) this.now();
+    if (isVisible()) this.now();
   }
 
   now(): void {
     this.#pause();
     this.#same = 0;
-    void this.#look();
+    void this.#poll();
   }
 
   end(): void {
@@ -93,7 +92,7 @@ class Poll<T> {
     this.#under = undefined;
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const under = new AbortController();
     this.#under = under;
     try {
@@ -123,7 +122,7 @@ class Poll<T> {
     const { everyMs } = this.#options.current;
     this.#failures++;
     const backoff = Math.min(MAX_BACKOFF_MS, everyMs * 2 ** (this.#failures - 1)) * (0.75 + Math.random() / 2);
-    // What is not allowed will not be in a moment either.
+    // A permission that is missing now will still be missing in a moment.
     const pause = problem.status === 401 || problem.status === 403 ? MAX_BACKOFF_MS : backoff;
     const inMs = Math.max(pause, problem.retryAfterMs ?? 0);
     this.#set((state) => ({ ...state, problem, nextAt: performance.now() + inMs }));
@@ -131,8 +130,8 @@ class Poll<T> {
   }
 
   #again(inMs: number): void {
-    if (isSeen()) this.#timer = setTimeout(() => void this.#look(), inMs);
+    if (isVisible()) this.#timer = setTimeout(() => void this.#poll(), inMs);
   }
 }
 
-const isSeen = () => document.visibilityState === 'visible';
+const isVisible = () => document.visibilityState === 'visible';

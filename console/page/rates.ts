@@ -12,7 +12,7 @@ const EVERY_MS = 5000;
 const texts = ({ key, rates, by, cap }: RateKey) => [key, by, ratesText(rates), cap ? cap.reason : null];
 const idOf = ({ key }: RateKey) => key;
 
-/** The time goes on while the page shows it, so a key becomes idle without a call. */
+/** The text about the time until which a key is paid. It changes each second, so a key becomes idle without a call. */
 const paid = (until: string) => (ms: number) => (ms < 0 ? `${clockTime(until)}, in ${duration(-ms)}` : 'idle');
 
 const COLUMNS: Table<RateKey>['columns'] = [
@@ -48,8 +48,8 @@ const COLUMNS: Table<RateKey>['columns'] = [
 ];
 
 /**
- * What the last caller named, and what the caller before did if that differs: they should agree. Below, all of the cap, because rates have no view of one
- * key.
+ * The rates that the last caller named, and those of the caller before if they differ, because callers should agree. The whole cap is below, because
+ * there is no view of one key with rates.
  */
 function Rates({ of: { rates, ratesBefore, cap } }: { of: RateKey }) {
   const [now, before] = [ratesText(rates), ratesText(ratesBefore)];
@@ -58,7 +58,7 @@ function Rates({ of: { rates, ratesBefore, cap } }: { of: RateKey }) {
 
 const readRates = reader<RateKey>('readRates', 'keys');
 
-/** The keys that have a rate, and until when each is used up. */
+/** The tab Rates: the keys that have rates, and until when each is used up. */
 export function RatesView({ route }: { route: Route }) {
   const polled = usePolled(readRates, {
     everyMs: EVERY_MS,
@@ -66,7 +66,7 @@ export function RatesView({ route }: { route: Route }) {
       rows.map(({ key, paidUntil, open, cap }) => [key, paidUntil, open, cap?.since].join()).join('\n'),
   });
   return html`<section aria-label="Rates">
-    <p class="lead">Until when each key is paid by the starts that callers have reserved. The next caller starts then: earlier with a burst, and at once if the key is idle.</p>
+    <p class="lead">Callers have reserved starts, which use up each key until the time shown. The next caller starts then, or earlier with a burst. If the key is idle, it starts at once.</p>
     <${Loaded} polled=${polled}>${({ rows, more }: Listing<RateKey>) => html`<${List} noun="key" columns=${COLUMNS} empty=${html`No caller has reserved a start. To reserve one:<${First} words="run hello --rate 10/1m" work="date" />`} ...${{ route, rows, more, texts, idOf }} />`}<//>
   </section>`;
 }

@@ -1,32 +1,33 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The views, in the order of the tabs. */
-export const VIEWS = ['leases', 'once', 'rates', 'commits', 'names', 'expired', 'history'] as const;
+export const VIEWS = ['keys', 'once', 'rates', 'commits', 'nameservice', 'expired', 'history'] as const;
 export type View = (typeof VIEWS)[number];
 
-/** Where in the page the reader is. It is in the fragment of the address, so that it can be linked to. */
+/** The place in the page. It is written in the fragment of the address, so that people can link to it. */
 export interface Route {
   view: View;
   /** The key that is open beside the list. */
   key: string | undefined;
   query: string;
-  /** Which rows to show, and by what they are sorted, as each view understands it. */
+  /** The name of a filter of the view. */
   show: string;
+  /** The name of an order of the view, with a leading minus if it is reversed. */
   sort: string;
 }
 
-/** @param fragment as `location.hash` has it */
+/** Parses the fragment of an address. @param fragment as `location.hash` has it */
 function parseRoute(fragment: string): Route {
   const [path = '', search = ''] = fragment.replace(/^#\/?/, '').split('?');
   const [name = '', ...rest] = path.split('/');
-  const view = VIEWS.find((one) => one === name) ?? 'leases';
+  const view = VIEWS.find((one) => one === name) ?? 'keys';
   const fields = new URLSearchParams(search);
-  const key = (view === 'leases' || view === 'once') && rest.length > 0 ? decoded(rest.join('/')) : '';
+  const key = (view === 'keys' || view === 'once') && rest.length > 0 ? decoded(rest.join('/')) : '';
   const [query = '', show = '', sort = ''] = ['q', 'show', 'sort'].map((name) => fields.get(name) ?? '');
   return { view, key: key || undefined, query, show, sort };
 }
 
-/** A link that was cut in the middle of an escape is read as it stands. */
+/** A link may have been cut in the middle of an escape sequence. Its text is then used as it is. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -41,7 +42,7 @@ export function linkTo({ view, key, query, ...rest }: Partial<Route> & { view: V
   return `#/${view}${key === undefined ? '' : `/${encodeURIComponent(key)}`}${fields && `?${fields}`}`;
 }
 
-/** Goes to a place without a new entry in the browser's history: for each letter of a search, say. */
+/** Goes to a place without a new entry in the browser's history, for example at each letter of a search. */
 export function replaceRoute(route: Route): void {
   history.replaceState(null, '', linkTo(route));
   dispatchEvent(new HashChangeEvent('hashchange'));

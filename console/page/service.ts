@@ -15,31 +15,31 @@ export type ReportPage = Schemas['ReportPage'];
 export type CleanUp = Schemas['CleanUp'];
 export type Whoami = Schemas['Whoami'];
 
-/** What a lease and a run of `once` have in common, and what one of them may say. */
+/** The fields that a lease and a run of `once` have in common, and those that only one of them may have. */
 export type Granted = Omit<
   ListedKey,
   'state' | 'used' | 'limit' | 'holders' | 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'
 > &
   Partial<Pick<Key, 'bound' | 'brokenAt' | 'brokenBy' | 'previous'>> & { state: string };
 
-/** What serves the page says of itself. */
+/** The settings of the server of the page. */
 export interface Settings {
-  /** Where the API is. */
+  /** The address of the API. */
   endpoint: string;
-  /** The namespace of all calls, which the server of the page sets. Undefined: the whole deployment. */
+  /** The namespace of all calls, which the server of the page adds. Undefined for the whole deployment. */
   namespace?: string;
-  /** Whether calls that change something are passed on. */
+  /** True if calls that change something are passed on. */
   write: boolean;
-  /** Whether it is the stack of `npm start`, whose executions no console of AWS shows. */
+  /** True for the stack of `npm start`, whose executions are not in the AWS console. */
   local: boolean;
 }
 
-/** Why a call has failed. */
+/** The error of a call that failed. */
 export class Problem extends Error {
   readonly operation: Operation | undefined;
   /** 0 if no answer came. */
   readonly status: number;
-  /** The error code of the service, if the error is one of its own. */
+  /** The error code, if the service answered one. */
   readonly code: string | undefined;
   /** Milliseconds after which a retry may succeed. */
   readonly retryAfterMs: number | undefined;
@@ -53,21 +53,21 @@ export class Problem extends Error {
   }
 }
 
-/** What was thrown, as a problem. */
+/** Makes a problem of what was thrown. */
 export const problemOf = (error: unknown): Problem =>
   error instanceof Problem ? error : new Problem(String(error), {});
 
 const TOKEN = 'holdfast-token';
 
 /**
- * The token that `holdfast console` prints behind the address. It is kept for this tab, and taken out of the address, so
- * that no link which is passed on has it.
+ * Keeps the token that `holdfast console` prints at the end of the address, for this tab. The token is removed from the address, so that people do not pass it
+ * on with a link.
  */
 export function keepToken(): void {
   const [, token] = /^#token=([\w-]+)/.exec(location.hash) ?? [];
   if (!token) return;
   sessionStorage.setItem(TOKEN, token);
-  history.replaceState(null, '', '#/leases');
+  history.replaceState(null, '', '#/keys');
 }
 
 const TIMEOUT_MS = 35_000;
@@ -106,7 +106,7 @@ const requestOf = (operation: Operation, namespace?: string) => ({
   path: new URL(routeOf(operation, namespace), `${location.origin}/v1/`).pathname,
 });
 
-/** One try of a call. @throws Problem; the reason of the signal */
+/** Sends one try of a call. @throws Problem; the reason of the signal */
 export async function call<O extends Operation>(
   operation: O,
   request: RequestOf<O>,
@@ -128,19 +128,19 @@ export async function call<O extends Operation>(
 export const readSettings = (signal?: AbortSignal) =>
   send('/console/settings', signal ? { signal } : {}) as Promise<Settings>;
 
-/** What a list holds, and whether there is more of it. */
+/** The rows of a list. */
 export interface Listing<Row> {
   rows: Row[];
-  /** Whether the list goes on behind what was asked for. */
+  /** True if the list has more rows than these. */
   more: boolean;
 }
 
-/** So many pages of a thousand rows are read at once: each look costs the deployment what it reads. */
+/** How many pages of a thousand rows are read at most, because the deployment pays for each row at each refresh. */
 const MAX_PAGES = 5;
 
 type Page = { nextCursor: string | null };
 
-/** Reads the first pages of a list. @param field where a page has its rows */
+/** Makes a function that reads the first pages of a list. @param field the field of a page that contains its rows */
 export const reader =
   <Row>(operation: Operation, field: string) =>
   async (signal: AbortSignal): Promise<Listing<Row>> => {
@@ -156,12 +156,12 @@ export const reader =
   };
 
 interface Known {
-  /** What the service says of the caller, if it has said so. */
+  /** The answer of `whoami`, if there is one. */
   who: Whoami | undefined;
   settings: Settings | undefined;
 }
 
-/** What the caller must be allowed for a call, in words. */
+/** The permission that the caller needs for a call, for people. */
 export function permissionFor(operation: Operation, { who, settings }: Known): string {
   const known = who?.calls.find((one) => one.operation === operation)?.permission;
   const { method, path } = requestOf(operation, settings?.namespace);

@@ -1,6 +1,6 @@
 import type { Cap, RateKey } from './service.ts';
 
-/** `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. @param ms rounded up, so that what has not ended never reads 0 s */
+/** `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. @param ms rounded up, so that the text is `0 s` only at the end */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
@@ -16,7 +16,7 @@ const unitOf = (seconds: number): Unit =>
 
 const ZONE = 'holdfast-zone';
 
-/** The time zone of all instants: UTC if the reader has chosen UTC, and otherwise undefined for the zone of the browser. */
+/** The time zone of the page: UTC if the reader has chosen UTC, and otherwise undefined, for the zone of the browser. */
 const zone = (): 'UTC' | undefined => (localStorage.getItem(ZONE) === null ? undefined : 'UTC');
 
 /** Changes from the zone of the browser to UTC, and back. */
@@ -28,10 +28,10 @@ export function changeZone(): void {
 /** The name of the zone, for example `Europe/Berlin`. */
 export const zoneName = (): string => zone() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** By what each shows. To make one takes a third of a millisecond, and a list shows hundreds of instants. */
+/** The formats that were made before. Making one takes a third of a millisecond, and a list shows hundreds of times. */
 const formats: Record<string, Intl.DateTimeFormat> = {};
 
-/** Day and time in the zone of the page, with the year if that is not the present year. @param names whether to name the zone, which the head of the page names too */
+/** Day and time in the zone of the page, with the year if it is another year. @param names true to name the zone, which the head of the page names too */
 export function clockTime(instant: string | number, { names = false, now = Date.now() } = {}): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return String(instant);
@@ -51,7 +51,7 @@ export function clockTime(instant: string | number, { names = false, now = Date.
   return formats[wanted].format(at);
 }
 
-/** The state of a lease. A lease that an operator broke stays held until its holder has stopped. */
+/** The state of a lease, for people. A lease is `ending` if its holder was asked to stop and still holds it. */
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
   state === 'held' && ending ? 'ending' : state;
 
@@ -59,17 +59,17 @@ export const stateText = ({ state, ending }: { state: string; ending: boolean })
 export const capText = ({ by, since, until }: Cap): string =>
   `by ${by ?? 'an unknown operator'} since ${clockTime(since)} until ${until ? clockTime(until) : 'it is lifted'}`;
 
-/** As the command line has a rate: `50/1m`, or `tokens:100000/1m`. */
+/** Rates as they are written on a command line: `50/1m`, or `tokens:100000/1m`. */
 export const ratesText = (rates: RateKey['rates']): string =>
   rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(', ');
 
-/** The ARN of an execution of Step Functions: the name of its state machine, and its own name. */
+/** The ARN of an execution of Step Functions. Its end is the name of the state machine and the name of the execution. */
 const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 
-/** The name of a holder: of an execution without what all ARNs of a deployment share, `machine:run-42`. */
+/** The name of a holder, for people. Of an execution, only the end of its ARN is shown: `machine:run-42`. */
 export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
-/** Whether several callers may hold the key of a row at once. An exclusive holder has the key alone. */
+/** True if permits are held, so that several callers may hold the key at once. */
 export const isShared = ({ limit, holders }: { limit: number | null; holders: number }): boolean =>
   limit !== null || holders > 1;
 
@@ -87,7 +87,7 @@ export const counted = (count: number, noun: string): string =>
 
 const KINDS: Record<string, string> = { commit: 'commit record', firstSight: 'commit note' };
 
-/** What one record of a kind is called. */
+/** What a record of a kind is called. */
 export const kindName = (kind: string): string =>
   KINDS[kind] ?? kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
@@ -105,7 +105,7 @@ const SPARED: Record<string, string> = {
 
 export const spareReason = (why: string): string => SPARED[why] ?? why;
 
-/** Where the console of AWS shows an execution, or undefined if the text is not the ARN of one. */
+/** The page of an execution in the AWS console. Undefined if the text is not the ARN of an execution. */
 export function consoleLink(arn: string): string | undefined {
   const [, partition = '', region] = /^arn:([\w-]+):states:([\w-]+):\d{12}:execution:/.exec(arn) ?? [];
   const domain = {

@@ -16,7 +16,7 @@ describe.runIf(executablePath)('the page', () => {
     await site.world.capAs(OPERATOR, { key: 'caps/report', limit: 0, reason: REASON });
     await site.world.capAs(OPERATOR, { key: 'caps/unused', limit: 0, reason: REASON });
     await site.world.park('caps/report', 'next', { parkSeconds: 90 });
-    const page = await site.open('#/leases?q=caps/');
+    const page = await site.open('#/keys?q=caps/');
     await page.getByRole('row', { name: /caps\/render held capped 3 of 5, cap 3 / }).waitFor();
     await page.getByRole('row', { name: /caps\/report held paused up to 1 / }).waitFor();
     await page.getByRole('row', { name: /caps\/unused paused/ }).waitFor();
@@ -35,7 +35,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await fact('Since')).toMatch(/^\w+ \d+, [\d:]{8} \S+, \d+ s ago$/);
     expect(await fact('Until')).toBe('an operator lifts it');
     expect(await faults(page, 'paused-key')).toEqual([]);
-    await page.evaluate("location.hash = '#/leases/caps/render'");
+    await page.evaluate("location.hash = '#/keys/caps/render'");
     const render = page.getByRole('region', { name: 'caps/render' });
     await render.getByText('At most 3 in use, whatever limit callers name.').waitFor();
     await render.getByText('3 of 5 in use, cap 3.').waitFor();
@@ -44,7 +44,7 @@ describe.runIf(executablePath)('the page', () => {
   it('the page asks why, pauses the key, and lifts the pause', async () => {
     await site.world.acquire('form', { holder: 'one', limit: 5, ttlSeconds: 600 });
     await site.world.acquire('form', { holder: 'two', limit: 5, ttlSeconds: 600 });
-    const page = await site.open('#/leases/form');
+    const page = await site.open('#/keys/form');
     const detail = page.getByRole('region', { name: 'form' });
     await detail.getByRole('button', { name: 'Cap…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Cap or pause this key?' });
@@ -79,7 +79,7 @@ describe.runIf(executablePath)('the page', () => {
     await detail.getByRole('button', { name: 'Lift…' }).click();
     await page
       .getByRole('dialog', { name: 'Lift the cap?' })
-      .getByText('Waiters are served at once, as far as there is room.')
+      .getByText('Waiters that now fit are served at once.')
       .waitFor();
     expect(await violations(page)).toEqual([]);
     await page.getByRole('button', { name: 'Lift the cap' }).click();
@@ -96,7 +96,7 @@ describe.runIf(executablePath)('the page', () => {
   it('the page makes a waiter the next one, and marks it', async () => {
     await site.world.acquire('moving', { ttlSeconds: 600 });
     for (const holder of ['first', 'second', 'third']) await site.world.park('moving', holder, { parkSeconds: 90 });
-    const page = await site.open('#/leases/moving');
+    const page = await site.open('#/keys/moving');
     const places = page.locator('.queue').getByRole('listitem');
     await expect.poll(() => places.count()).toBe(3);
     await page.getByRole('button', { name: 'Run next… third' }).click();
@@ -116,8 +116,8 @@ describe.runIf(executablePath)('the page', () => {
     await dialog.getByRole('button', { name: 'Run it next' }).click();
     await page.getByText('No waiter has that ticket.').waitFor();
     await page.getByRole('link', { name: 'History' }).click();
-    await page.getByText('this page moved third to the front').waitFor();
-    expect(await page.getByText('this page moved second to the front').count()).toBe(0);
+    await page.getByText('this page made third next').waitFor();
+    expect(await page.getByText('this page made second next').count()).toBe(0);
   });
 
   it.runIf(isFull)('the page shows who paused or capped the rates of a key, and why', async () => {

@@ -13,7 +13,7 @@ const PHONE = SCREENS[3][2];
 async function longestTask(page: Page): Promise<number> {
   const browser = page.context().browser();
   await browser?.startTracing(page, { categories: ['toplevel', 'disabled-by-default-devtools.timeline'] });
-  await page.evaluate("location.hash = '#/leases'");
+  await page.evaluate("location.hash = '#/keys'");
   // The search of Playwright for an element would be a long task itself.
   await page.waitForTimeout(5000);
   for (const at of [12_000, 33_000]) {
@@ -66,14 +66,14 @@ describe.runIf(executablePath)('the list', () => {
     for (const holder of ['first', 'second', 'third'])
       await site.world.acquire('full/shared', { holder, limit: 4, ttlSeconds: 600 });
     await site.world.acquire('full/alone', { ttlSeconds: 600 });
-    const page = await site.open('#/leases?q=full/');
+    const page = await site.open('#/keys?q=full/');
     const row = page.getByRole('row', { name: /full\/shared held 3 of 4 first and 2 more/ });
     expect(await row.locator('.bar span').getAttribute('style')).toBe('transform: scaleX(0.75);');
     const colour = () => page.evaluate("getComputedStyle(document.querySelector('.danger')).color");
-    await page.evaluate("location.hash = '#/leases/full/alone'");
+    await page.evaluate("location.hash = '#/keys/full/alone'");
     await page.getByRole('button', { name: 'Break lease…' }).waitFor();
     const ofLease = await colour();
-    await page.evaluate("location.hash = '#/leases/full/shared'");
+    await page.evaluate("location.hash = '#/keys/full/shared'");
     await page.getByRole('button', { name: 'Break… the permit of first' }).waitFor();
     expect(await colour()).toBe(ofLease);
     expect(await faults(page, 'shared-key')).toEqual([]);
@@ -81,7 +81,7 @@ describe.runIf(executablePath)('the list', () => {
 
   it.runIf(isFull)('the page says how old its data is, and fades during an outage', async () => {
     await site.world.acquire('age', { ttlSeconds: 600 });
-    const page = await site.open('#/leases?q=age', { expectsRefusals: true });
+    const page = await site.open('#/keys?q=age', { expectsRefusals: true });
     const age = page.getByRole('banner').getByText(/^updated \d+ s ago$/);
     await age.waitFor();
     const styles = () =>
@@ -91,7 +91,7 @@ describe.runIf(executablePath)('the list', () => {
     const [calm, colours] = await styles();
     expect(colours).toBe('none');
     await page.route('**/v1/leases?*', (route) => route.abort());
-    await page.getByRole('alert').getByText('What is shown is the last answer.').waitFor();
+    await page.getByRole('alert').getByText('The page shows the last answer.').waitFor();
     await expect.poll(async () => (await styles())[1]).toBe('grayscale(1)');
     expect((await styles())[0]).not.toBe(calm);
     expect(await faults(page, 'outage')).toEqual([]);
@@ -105,7 +105,7 @@ describe.runIf(executablePath)('the list', () => {
       route.fulfill({ json: { leases: [], keys: [], nextCursor: null } }),
     );
     for (const [view, command] of [
-      ['leases', 'npx holdfast run hello --endpoint http://127.0.0.1:3000 -- sleep 60'],
+      ['keys', 'npx holdfast run hello --endpoint http://127.0.0.1:3000 -- sleep 60'],
       ['once', 'npx holdfast run hello --once-per 1d --endpoint http://127.0.0.1:3000 -- date'],
       ['rates', 'npx holdfast run hello --rate 10/1m --endpoint http://127.0.0.1:3000 -- date'],
     ]) {
@@ -120,7 +120,7 @@ describe.runIf(executablePath)('the list', () => {
     const key = `tenants/0123456789/exports/${'x'.repeat(13)}`;
     const long = `tenants/${'0123456789'.repeat(12)}/part-000017.parquet`;
     for (const one of [key, long]) await site.world.acquire(one, { holder: 'exporter@ip-10-0-3-17', ttlSeconds: 600 });
-    const page = await site.open('#/leases?q=tenants/');
+    const page = await site.open('#/keys?q=tenants/');
     await page.setViewportSize(DESK);
     const cell = page.getByRole('row', { name: key }).locator('.ends');
     await cell.waitFor();
@@ -146,7 +146,7 @@ describe.runIf(executablePath)('the list', () => {
 
   it('a phone shows all filters, and the sort order in one row', async () => {
     await site.world.acquire('phone', { ttlSeconds: 600 });
-    const page = await site.open('#/leases');
+    const page = await site.open('#/keys');
     await page.setViewportSize(PHONE);
     await page.getByRole('link', { name: 'phone', exact: true }).waitFor();
     const tops = async (selector: string) => {

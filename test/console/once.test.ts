@@ -20,7 +20,7 @@ describe.runIf(executablePath)('the page', () => {
     await finish('once/backup', { holder: 'ann' });
     await finish('once/report', { holder: 'bob' });
     await begin('once/report', { slot: '2026-11-29', data: { step: 2 } });
-    const page = await site.open('#/leases');
+    const page = await site.open('#/keys');
     await page.getByRole('link', { name: 'Once' }).click();
     await page.getByRole('row', { name: /once\/backup done 2026-11-28 ann/ }).waitFor();
     await page.getByRole('row', { name: /once\/report held 2026-11-29 cron@host-1/ }).waitFor();

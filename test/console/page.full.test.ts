@@ -99,7 +99,7 @@ describe.runIf(executablePath)('the page', () => {
   it('the page can be used from the keyboard, whose shortcuts can be turned off', async () => {
     await site.world.acquire('keys/a', { ttlSeconds: 600 });
     await site.world.acquire('keys/b', { ttlSeconds: 600 });
-    const page = await site.open('#/leases?q=keys');
+    const page = await site.open('#/keys?q=keys');
     await page.getByRole('link', { name: 'keys/a' }).waitFor();
     await page.keyboard.press('j');
     await page.keyboard.press('j');
@@ -112,12 +112,12 @@ describe.runIf(executablePath)('the page', () => {
     await expect.poll(() => page.getByRole('row').count()).toBe(2);
     await page.keyboard.press('Escape');
     await page.keyboard.press('?');
-    const help = page.getByRole('dialog', { name: 'Keys' });
+    const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     await help.getByRole('checkbox').uncheck();
     expect(await violations(page)).toEqual([]);
     await help.getByRole('button', { name: 'Close' }).click();
     await page.keyboard.press('5');
-    await expect.poll(() => page.url()).toMatch(/#\/leases/);
+    await expect.poll(() => page.url()).toMatch(/#\/keys/);
   });
 
   it('the page polls only while it is seen, and goes on after an outage', async () => {
@@ -190,7 +190,7 @@ describe.runIf(executablePath)('the page', () => {
     await tab.world.acquire('sort/a', { holder: 'eve', ttlSeconds: 600 });
     await tab.world.acquire('sort/c', { holder: 'ann', ttlSeconds: 900 });
     await tab.world.park('sort/c', 'next', { parkSeconds: 90 });
-    const page = await tab.open('#/leases?q=sort/');
+    const page = await tab.open('#/keys?q=sort/');
     await page.setViewportSize({ width: 1440, height: 760 });
     const keys = async () =>
       (await page.locator('.rows tbody th').allInnerTexts()).map((key) => key.replace('sort/', '')).join('');
@@ -224,7 +224,7 @@ describe.runIf(executablePath)('the page', () => {
   it('the page shortens a key of 1,024 bytes to two lines, with a tooltip', async () => {
     await tab.world.acquire(LONG, { holder: 'airflow/dag=exports', ttlSeconds: 600 });
     await tab.world.acquire('long/other', { holder: 'airflow/dag=exports', ttlSeconds: 600 });
-    const page = await tab.open('#/leases?q=long/');
+    const page = await tab.open('#/keys?q=long/');
     const row = page.getByRole('row', { name: LONG });
     await row.waitFor();
     expect(await row.getByTitle(LONG, { exact: true }).textContent()).toBe(LONG);
@@ -249,7 +249,7 @@ describe.runIf(executablePath)('the page', () => {
   });
 
   it('the page distinguishes a key without a record from a key that was released', async () => {
-    const page = await tab.open('#/leases/typo-key');
+    const page = await tab.open('#/keys/typo-key');
     const never = page.getByRole('region', { name: 'typo-key' });
     await never.getByText('no record', { exact: true }).waitFor();
     await never.getByText('No caller has used this key').waitFor();
@@ -257,7 +257,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await faults(page, 'never-seen')).toEqual([]);
     const { leaseId } = await tab.world.acquire('was-used', { holder: 'ann' });
     await tab.world.post('leases/release', { key: 'was-used', leaseId });
-    await page.evaluate("location.hash = '#/leases/was-used'");
+    await page.evaluate("location.hash = '#/keys/was-used'");
     const used = page.getByRole('region', { name: 'was-used' });
     await used.getByText('released', { exact: true }).waitFor();
     await used.getByText('Last holder').waitFor();
@@ -269,7 +269,7 @@ describe.runIf(executablePath)('the page', () => {
     const waiting = waitFor('patience');
     await until(async () => (await tab.world.get('leases?key=patience')).waiting).toBe(1);
     await tab.world.park('patience', 'a task', { parkSeconds: 3600 });
-    const page = await tab.open('#/leases/patience');
+    const page = await tab.open('#/keys/patience');
     const line = page.getByRole('region', { name: 'patience' }).locator('.queue').getByRole('listitem');
     await expect.poll(() => line.count()).toBe(2);
     const [caller, task] = [line.nth(0), line.nth(1)];
@@ -287,20 +287,20 @@ describe.runIf(executablePath)('the page', () => {
   it('the page shows that a bound grant lasts until its execution ends', async () => {
     await tab.world.holdBound('bound/lease');
     await tab.world.holdBound('bound/permit', { limit: 2 });
-    const page = await tab.open('#/leases?q=bound/');
+    const page = await tab.open('#/keys?q=bound/');
     await page.getByRole('row', { name: /bound\/lease held until its execution ends/ }).waitFor();
     await page.getByRole('row', { name: /bound\/permit held 1 of 2 / }).waitFor();
-    await page.evaluate("location.hash = '#/leases/bound/lease'");
+    await page.evaluate("location.hash = '#/keys/bound/lease'");
     const detail = page.getByRole('region', { name: 'bound/lease' });
     await detail.getByText('until its execution ends').waitFor();
-    for (const name of ['Ends unless extended', 'Each heartbeat gives'])
+    for (const name of ['Ends unless extended', 'Each heartbeat extends it by'])
       expect(await detail.locator('dt', { hasText: name }).count()).toBe(0);
     expect(await faults(page, 'bound')).toEqual([]);
     await detail.getByRole('button', { name: /^Break lease/ }).click();
     await page.getByText('the holder may work on as long as its execution runs').waitFor();
     await page.getByText(/^aws stepfunctions stop-execution --region \S+ --execution-arn arn:aws:states:/).waitFor();
     await page.keyboard.press('Escape');
-    await page.evaluate("location.hash = '#/leases/bound/permit'");
+    await page.evaluate("location.hash = '#/keys/bound/permit'");
     await page.getByRole('region', { name: 'bound/permit' }).getByText('until its execution ends').waitFor();
   });
 
@@ -308,7 +308,7 @@ describe.runIf(executablePath)('the page', () => {
     const { fence, leaseId } = await tab.world.acquire('who', { holder: 'slow', ttlSeconds: 600 });
     await tab.world.breakAs(OPERATOR, { key: 'who', fence, wait: true });
     await tab.world.park('who', 'next', { parkSeconds: 90 });
-    const page = await tab.open('#/leases/who');
+    const page = await tab.open('#/keys/who');
     const detail = page.getByRole('region', { name: 'who' });
     const fact = (name: string) => detail.locator('dt', { hasText: name }).locator('+ dd');
     await expect
@@ -324,7 +324,7 @@ describe.runIf(executablePath)('the page', () => {
 
     const permit = await tab.world.acquire('whose', { holder: 'slow', limit: 2, ttlSeconds: 600 });
     await tab.world.breakAs(OPERATOR, { key: 'whose', fence: permit.fence, wait: true });
-    await page.evaluate("location.hash = '#/leases/whose'");
+    await page.evaluate("location.hash = '#/keys/whose'");
     await page.getByRole('region', { name: 'whose' }).getByText(`by ${OPERATOR}`).waitFor();
     expect(await faults(page, 'broken-permit')).toEqual([]);
   });
@@ -335,7 +335,7 @@ describe.runIf(executablePath)('the page', () => {
     const browser = await page.context().newCDPSession(page);
     await browser.send('Emulation.setTimezoneOverride', { timezoneId: 'Europe/Berlin' });
     await page.reload();
-    await page.evaluate("location.hash = '#/leases/zone'");
+    await page.evaluate("location.hash = '#/keys/zone'");
     const zone = page.getByRole('button', { name: /^Time zone:/ });
     const ends = page.getByRole('region', { name: 'zone' }).locator('dt', { hasText: 'Ends unless' }).locator('+ dd');
     const expected = (timeZone: string) =>
@@ -357,7 +357,7 @@ describe.runIf(executablePath)('the page', () => {
 
   it('the page reports an outage a single time, and goes on after it', async () => {
     await tab.world.acquire('unanswered', { ttlSeconds: 600 });
-    const page = await tab.open('#/leases/unanswered', { expectsRefusals: true });
+    const page = await tab.open('#/keys/unanswered', { expectsRefusals: true });
     await page.getByRole('region', { name: 'unanswered' }).getByText('worker-1').waitFor();
     let failed = 0;
     await page.route('**/v1/leases?*', (route) => {

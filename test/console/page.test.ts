@@ -21,13 +21,13 @@ describe.runIf(executablePath)('the page', () => {
     const page = await site.open('#/history');
     await page.getByText('Nothing has changed yet.').waitFor();
     const first = page.evaluate(FIRST_TIME);
-    await page.evaluate("location.hash = '#/leases?q=drawn/'");
+    await page.evaluate("location.hash = '#/keys?q=drawn/'");
     expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
   });
 
   it.runIf(isFull)('the page breaks a lease when its holder stops, and shows it as ending', async () => {
     const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
-    const page = await site.open('#/leases/ending');
+    const page = await site.open('#/keys/ending');
     const detail = page.getByRole('region', { name: 'ending' });
     await detail.getByRole('button', { name: 'Break lease…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
@@ -51,11 +51,11 @@ describe.runIf(executablePath)('the page', () => {
 
   it("the page removes its token from the address and from the browser's history", async () => {
     const page = await site.open('#token=secret');
-    await expect.poll(() => page.url()).toBe(`${site.world.url}/#/leases`);
+    await expect.poll(() => page.url()).toBe(`${site.world.url}/#/keys`);
     expect(await page.evaluate("sessionStorage.getItem('holdfast-token')")).toBe('secret');
     await page.getByRole('link', { name: 'Names' }).click();
     await page.goBack();
-    expect(page.url()).toBe(`${site.world.url}/#/leases`);
+    expect(page.url()).toBe(`${site.world.url}/#/keys`);
   });
 
   it('the page breaks a lease now behind a dialog that names holder and fence', async () => {
@@ -66,7 +66,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('searchbox').fill('FIND/ME');
     await page.getByRole('status').getByText('1 key shown').waitFor({ state: 'attached' });
     await page.getByRole('link', { name: 'find/me' }).click();
-    await expect.poll(() => page.url()).toContain('#/leases/find%2Fme?q=FIND');
+    await expect.poll(() => page.url()).toContain('#/keys/find%2Fme?q=FIND');
     const detail = page.getByRole('region', { name: 'find/me' });
     await detail.getByText(holder, { exact: true }).waitFor();
     await detail.getByText('"<b>": "bold"').waitFor();
@@ -92,7 +92,7 @@ describe.runIf(executablePath)('the page', () => {
 
   it('the page does not break a lease whose holder has changed behind the dialog', async () => {
     const { fence } = await site.world.acquire('passed on', { holder: 'first', ttlSeconds: 600 });
-    const page = await site.open('#/leases/passed%20on', { expectsRefusals: true });
+    const page = await site.open('#/keys/passed%20on', { expectsRefusals: true });
     const detail = page.getByRole('region', { name: 'passed on' });
     await detail.getByRole('button', { name: 'Break lease…' }).click();
     await site.world.post('leases/break', { key: 'passed on', fence });
@@ -101,7 +101,7 @@ describe.runIf(executablePath)('the page', () => {
     const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
     await dialog.getByText('first', { exact: true }).waitFor();
     await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
-    await page.getByText('The lease has changed hands since you looked, so nothing was broken.').waitFor();
+    await page.getByText('The lease has changed hands since you opened this, so nothing was broken.').waitFor();
     const standing = await site.world.get('leases?key=passed on');
     expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
   });
@@ -148,7 +148,7 @@ describe.runIf(executablePath)('the page', () => {
   });
 
   it.runIf(isFull)('the page asks before it breaks a permit, and names holder and fence', async () => {
-    const page = await site.open('#/leases/render', { expectsRefusals: true });
+    const page = await site.open('#/keys/render', { expectsRefusals: true });
     const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
     // Two workers of one name, of which the later one is broken.
     const [one, two, three] = [await permit('worker'), await permit('worker'), await permit('three')];
@@ -217,7 +217,7 @@ describe.runIf(executablePath)('the page', () => {
     const detail = page.getByRole('region', { name: 'full/shared' });
     await detail.getByText('3 of 3 in use.').waitFor();
     for (const name of ['one', 'two', 'three', 'next']) await detail.getByText(name, { exact: true }).first().waitFor();
-    await detail.getByText('1 waiter in line, the first on top.').waitFor();
+    await detail.getByText('1 waiter in line, the next one on top.').waitFor();
     expect(await violations(page)).toEqual([]);
     await picture(page, 'permits');
     await detail.getByRole('button', { name: 'Cancel… the wait of next' }).click();
@@ -232,7 +232,7 @@ describe.runIf(executablePath)('the page', () => {
     const tasks: Task[] = [];
     for (const holder of ['first', 'second', 'third'])
       tasks.push(await site.world.park('queue', holder, { parkSeconds: 90 }));
-    const page = await site.open('#/leases/queue');
+    const page = await site.open('#/keys/queue');
     const places = page.locator('.queue').getByRole('listitem');
     await expect.poll(() => places.count()).toBe(3);
     expect(await places.allInnerTexts()).toEqual(
@@ -266,7 +266,7 @@ describe.runIf(executablePath)('the page', () => {
     const replacing = { replace: 'running' };
     const { leaseId } = await site.world.acquire('preview', { ...replacing, waitSeconds: 1, ttlSeconds: 600 });
     await site.world.park('preview', 'newer', { ...replacing, parkSeconds: 90 });
-    const page = await site.open('#/leases/preview');
+    const page = await site.open('#/keys/preview');
     const detail = page.getByRole('region', { name: 'preview' });
     const fact = (name: string) => detail.locator('dt', { hasText: name }).locator('+ dd');
     await detail.locator('.state.ending').waitFor();
@@ -283,7 +283,7 @@ describe.runIf(executablePath)('the page', () => {
     const asked = { key: 'drowsy', holder: 'sleeper', requestId: 'r', waitSeconds: 20, sleepMs: 300_000 };
     const { comeBackMs, retryWith } = await site.world.post('leases/acquire', asked);
     expect(comeBackMs).toBeGreaterThan(10_000);
-    const page = await site.open('#/leases/drowsy');
+    const page = await site.open('#/keys/drowsy');
     const places = page.locator('.queue').getByRole('listitem');
     await expect.poll(() => places.count()).toBe(2);
     expect(await places.nth(0).getByText('asleep').count()).toBe(0);
@@ -326,7 +326,7 @@ describe.runIf(executablePath)('the page', () => {
   it.runIf(isFull)('the page says if a waiter got its grant before it was cancelled', async () => {
     await site.world.acquire('late cancel', { ttlSeconds: 600 });
     await site.world.park('late cancel', 'waiter-1');
-    const page = await site.open('#/leases/late%20cancel');
+    const page = await site.open('#/keys/late%20cancel');
     await page.route('**/v1/leases/cancel', (route) =>
       route.fulfill({ json: { cancelled: false, reason: 'granted' } }),
     );
@@ -387,7 +387,7 @@ describe.runIf(executablePath)('the page', () => {
       await page.getByRole('button', { name: 'Break it now' }).click();
       await detail.getByText('released', { exact: true }).waitFor();
       await site.world.acquire('built/shared', { holder: 'one-of-five', limit: 5, weight: 2 });
-      await page.evaluate("location.hash = '#/leases/built%2Fshared'");
+      await page.evaluate("location.hash = '#/keys/built%2Fshared'");
       const shared = page.getByRole('region', { name: 'built/shared' });
       await shared.getByText('2 of 5 in use.').waitFor();
       await shared.getByText('one-of-five', { exact: true }).first().waitFor();
@@ -424,8 +424,8 @@ describe.runIf(executablePath)('the page', () => {
       await dialog.getByRole('button', { name: 'Close' }).click();
       await page.getByRole('link', { name: 'History', exact: true }).click();
       await page.getByText('this page broke the lease of worker-1').waitFor();
-      await page.getByRole('button', { name: 'Keys and help' }).click();
-      await page.getByRole('dialog', { name: 'Keys' }).getByText('go to leases').waitFor();
+      await page.getByRole('button', { name: 'Help and shortcuts' }).click();
+      await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).getByText('go to keys').waitFor();
       expect(await violations(page)).toEqual([]);
     } finally {
       served.child.kill();

@@ -29,8 +29,8 @@ const MOST_WAITERS = 100;
 const ask = (key: string, signal: AbortSignal) =>
   call('readLeases', { key, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Key>;
 
-/** A key with its holders and its line. */
-export const LeaseDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
+/** One key, with its holders and its line. */
+export const KeyDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
   ${(read: Key, at: number, onChange: () => void) => html`
     ${read.cap && html`<${CapNotice} cap=${read.cap} />`}
     ${
@@ -47,7 +47,7 @@ interface FactsProps {
   noun: 'lease' | 'run';
   at: number;
   onChange(): void;
-  /** What else is known. */
+  /** More facts, which come first. */
   children?: ComponentChildren;
 }
 
@@ -70,7 +70,7 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
       ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
       ${lease.brokenAt && html`<dt>Broken</dt><dd><${BrokenBy} at=${lease.brokenAt} by=${lease.brokenBy} /></dd>`}
       ${lease.supersededBy && html`<dt>Superseded by</dt><dd class="mono"><${Who} holder=${lease.supersededBy} /></dd>`}
-      ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
+      ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat extends it by</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
       ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
@@ -95,7 +95,7 @@ const NoRecord = () => html`
 
 const ENDED = { released: 'released', expired: 'expired', executionEnded: 'its execution ended' };
 
-/** The holder before a grant in line, and how its grant ended. */
+/** The holder before, and how its grant ended. */
 function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previous']> }) {
   const how =
     ended === 'broken' || ended === 'superseded'
@@ -113,7 +113,7 @@ function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: { of: Key; 
     ${
       waiting === 0
         ? html`<${Nothing}>The line is empty.<//>`
-        : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The first are shown.` : `${counted(waiting, 'waiter')} in line, the first on top.`}</p>
+        : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The next of them are shown.` : `${counted(waiting, 'waiter')} in line, the next one on top.`}</p>
           <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onAct=${(Dialog: typeof RunNextDialog) => setAsking({ Dialog, waiter })} />`)}</ol>
           ${refusal && html`<p class="why">${refusal}</p>`}`
     }
@@ -129,7 +129,7 @@ function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: { of: Key; 
 
 const waited = (ms: number): string => `has waited ${duration(ms)}`;
 
-/** A caller sleeps between two calls, until it is due. */
+/** The text about a caller that sleeps between two calls, until it is due. */
 const asleep = (ms: number): string => `asleep, due ${ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`}`;
 
 interface PlaceProps {
@@ -161,10 +161,10 @@ function Place({ place, waiter, at, refusal, onAct }: PlaceProps) {
   </li>`;
 }
 
-/** What is left of the wait of a task. The deadline of a caller is that of one call: most callers ask again. */
+/** How long a task still waits. For a caller this is not shown, because its deadline is that of one call, and most callers call again. */
 function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<PlaceProps, 'waiter' | 'at'>) {
   const wholeMs = Date.parse(deadline) - Date.parse(parkedAt);
-  // The service does not say what is left of a wait, so this one time rests on the clock of this machine.
+  // The service does not send how much of a wait is left, so this is by the clock of this machine.
   const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
     <span class="quiet">gives up <${At} instant=${deadline} /></span>`;

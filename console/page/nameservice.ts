@@ -1,5 +1,5 @@
 import { useContext } from 'preact/hooks';
-import { headOf, lagOf, nameChanges } from './changes.ts';
+import { headOf, lagOf, recordChanges } from './changes.ts';
 import { Page } from './context.ts';
 import { html } from './html.ts';
 import { List, type Table } from './list.ts';
@@ -53,17 +53,17 @@ function Lag({ record }: { record: NameRecord }) {
 const Pointer = ({ t, address }: { t: number; address: string | null }) =>
   html`<span class="pointer"><span class="number">t ${t}</span>${address !== null && html`<span class="mono address" title=${address}>${address}</span>`}</span>`;
 
-const readNames = reader<NameRecord>('readNames', 'records');
+const readRecords = reader<NameRecord>('readNames', 'records');
 
-/** The heads of the nameservice, and how far each index is behind. */
-export function NamesView({ route }: { route: Route }) {
+/** The tab Names: the heads of the nameservice, and how far each index is behind. */
+export function NameserviceView({ route }: { route: Route }) {
   const { history } = useContext(Page);
-  const polled = usePolled(readNames, {
+  const polled = usePolled(readRecords, {
     everyMs: EVERY_MS,
     fingerprint: ({ rows }) => rows.map(({ alias, updatedAt }) => alias + updatedAt).join(),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.alias, row]));
-      if (!more) history.saw({ of: 'names', rows: byName, compare: nameChanges }, Date.now());
+      if (!more) history.saw({ of: 'nameservice', rows: byName, compare: recordChanges }, Date.now());
     },
   });
   return html`<section aria-label="Names">
