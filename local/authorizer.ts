@@ -1,6 +1,6 @@
 import type { Issuer } from './issuer.ts';
 
-/** The verdict on the token of a request: the authorizer's part of the event, or a refusal of the gateway. */
+/** The part of an event that the authorizer adds if it accepts a token. */
 export type Authorized = { authorizer: { jwt: { claims: Record<string, string>; scopes: string[] | null } } };
 export type Authorizer = (
   authorization: string | undefined,
@@ -25,12 +25,12 @@ export function jwtAuthorizer(
       .filter(Boolean);
     if (needed.length > 0 && !needed.some((scope) => scopes.includes(scope)))
       return { status: 403, message: 'Forbidden' };
-    const told = Object.entries(claims).map(([name, value]) => [name, asTold(value)]);
+    const passed = Object.entries(claims).map(([name, value]) => [name, textOf(value)]);
     return {
-      authorizer: { jwt: { claims: Object.fromEntries(told), scopes: needed.length > 0 ? [...needed] : null } },
+      authorizer: { jwt: { claims: Object.fromEntries(passed), scopes: needed.length > 0 ? [...needed] : null } },
     };
   };
 }
 
-/** The form in which an HTTP API passes claims on: a list becomes text. */
-const asTold = (value: unknown): string => (Array.isArray(value) ? `[${value.join(' ')}]` : String(value));
+/** A claim as an HTTP API passes it on: a list becomes text. */
+const textOf = (value: unknown): string => (Array.isArray(value) ? `[${value.join(' ')}]` : String(value));

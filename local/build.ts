@@ -13,8 +13,8 @@ const SQLITE = 'node:sqlite';
 
 const service = await readService();
 
-/** What the package has in place of the modules that read the repository. */
-const IN_PLACE: [file: string, code: () => Promise<string> | string][] = [
+/** The modules that read the repository, and the code by which the package replaces them. */
+const REPLACED: [file: string, code: () => Promise<string> | string][] = [
   ['infrastructure/read.ts', () => `export const readService = async () => (${JSON.stringify(service)});`],
   [
     'console/files.ts',
@@ -32,12 +32,12 @@ const loading = ({ source }: { source: string }) =>
 
 const inOnePackage: Plugin = {
   name: 'in one package',
-  // Node 20 does not have it. There the stack keeps nothing between runs.
+  // Node 20 does not have SQLite, so the stack keeps its data in memory there.
   resolveId: (id) => (id === SQLITE ? { id: `\0${SQLITE}` } : undefined),
   load: (path) =>
     path === `\0${SQLITE}`
       ? `export const { DatabaseSync } = process.getBuiltinModule?.('${SQLITE}') ?? {};`
-      : IN_PLACE.find(([file]) => path === join(HERE, '..', file))?.[1](),
+      : REPLACED.find(([file]) => path === join(HERE, '..', file))?.[1](),
 };
 
 await rm(DIST, { recursive: true, force: true });

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Names under localhost, such as those of S3 buckets: browsers resolve them to this machine, whatever a name server says. */
+/** The hosts of this machine. Browsers resolve names under localhost, such as those of S3 buckets, to this machine, whatever a name server answers. */
 const LOOPBACK = /^(127\.0\.0\.1|\[::1\]|([a-z0-9._-]+\.)?localhost)$/i;
 
 /**
- * Why a request is refused, or undefined. A web page that is open in a browser on this machine can send requests to every
- * local port: the browser then names the page as the `Origin`, or says `cross-site`. If the page lets its own host name
- * resolve to this machine, `Host` has that name. Other clients send neither.
+ * The reason why a request is refused, or undefined. A web page that is open in a browser on this machine can send requests to every local port. The
+ * browser then names the page as the `Origin`, or sends `cross-site`. If the page makes its own host name resolve to this machine, `Host` is that name.
+ * Programs send neither.
  */
 function refusal({ headers, socket }: IncomingMessage): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
@@ -18,7 +18,7 @@ function refusal({ headers, socket }: IncomingMessage): string | undefined {
   return undefined;
 }
 
-/** Refuses a request of a web page. @returns whether it was refused, and must not be handled */
+/** Refuses a request of a web page. @returns true if the request was refused, and must not be handled */
 export function refuseForeign(request: IncomingMessage, response: ServerResponse): boolean {
   const message = refusal(request);
   if (message === undefined) return false;

@@ -3,15 +3,15 @@ import { pageFiles } from '../console/files.ts';
 import { answerPage, type PageFiles } from '../console/serve.ts';
 
 /**
- * The page, as it calls the API of this same server.
+ * Serves the page, which calls the API of this same server.
  * @param endpoint the address of this server
- * @returns a function that answers requests for parts of the page, and returns false for every other request
+ * @returns a function that answers requests for the page, and returns false for every other request
  */
 export function localPage(endpoint: string) {
   let bundled: Promise<PageFiles> | undefined;
   const files = () => {
     bundled ??= pageFiles().catch((error) => {
-      bundled = undefined; // the next request builds it again, after the page has been edited
+      bundled = undefined; // the next request bundles the page again, when its mistake may have been corrected
       throw error;
     });
     return bundled;

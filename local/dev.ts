@@ -1,4 +1,4 @@
-// What `holdfast dev` loads.
+// The module that `holdfast dev` loads.
 import './polyfills.ts';
 
 export { startStack } from './stack.ts';

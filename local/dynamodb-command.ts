@@ -17,29 +17,29 @@ export interface Wanted {
 export interface EmulatorCommand {
   file: string;
   args: string[];
-  /** How long it may take until it answers, in milliseconds: it may have to be downloaded first. */
+  /** How long it may take until the emulator answers, in milliseconds. Docker may have to download it before. */
   patienceMs: number;
 }
 
 const VERSION = '2.6.1';
 
-/** What both ways of running DynamoDB Local have. It would answer pages of every origin otherwise, so it gets one that nobody has. */
+/** The options of DynamoDB Local. Without an allowed origin it would answer the web pages of every origin, so it gets one that does not exist. */
 const LOCAL = ['-sharedDb', '-disableTelemetry', '-cors', 'https://nobody.invalid'];
 
-/** In order of preference: the first one that this machine has is used. */
+/** The emulators, in order of preference: the stack uses the first one that this machine has. */
 const WAYS = ['dynoxide', 'java', 'docker'] as const;
 type Way = (typeof WAYS)[number];
 
-/** What to install if this machine has none of them. */
+/** The message if this machine has none of them. */
 export const NO_EMULATOR = `there is no DynamoDB emulator for this machine on npm. Do one of these:
   install Docker, or Java 17 and Maven: ${PROGRAM} then runs DynamoDB Local
   cargo install dynoxide-rs, and put its binary dynoxide on the path
   set AWS_ENDPOINT_URL_DYNAMODB to a DynamoDB that runs`;
 
 /**
- * The emulator from npm or the path, otherwise DynamoDB Local by Java or by Docker.
- * @param env DYNAMODB_EMULATOR names one of them
- * @throws Error that says what can be installed, or why DynamoDB Local could not be fetched
+ * Finds an emulator: dynoxide from npm or the path, otherwise DynamoDB Local by Java or Docker.
+ * @param env DYNAMODB_EMULATOR may name one of them
+ * @throws Error that says what to install, or why DynamoDB Local could not be downloaded
  */
 export async function dynamodbCommand(wanted: Wanted, env: NodeJS.ProcessEnv = process.env): Promise<EmulatorCommand> {
   const { DYNAMODB_EMULATOR: asked } = env;
@@ -63,8 +63,8 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
   java: async ({ port, dataDir }, env) => {
     const [file, maven] = [onPath('java', env), onPath('mvn', env)];
     const folder = resolve('.holdfast', `dynamodb-local-${VERSION}`);
-    if (!file || (!maven && !isFetched(folder)) || !(await isNewEnough(file))) return undefined;
-    if (!isFetched(folder)) await fetchOnce(maven ?? '', folder);
+    if (!file || (!maven && !isDownloaded(folder)) || !(await isNewEnough(file))) return undefined;
+    if (!isDownloaded(folder)) await downloaded(maven ?? '', folder);
     const storage = dataDir ? ['-dbPath', dataDir] : ['-inMemory'];
     const main = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
     const options = ['-port', String(port), ...LOCAL, ...storage];
@@ -81,7 +81,7 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
   },
 };
 
-/** npm has it only for Linux on x64. */
+/** The dynoxide of npm, which exists only for Linux on x64. */
 function fromNpm(): string | undefined {
   try {
     return createRequire(import.meta.url).resolve('@dynoxide/linux-x64/dynoxide');
@@ -90,7 +90,7 @@ function fromNpm(): string | undefined {
   }
 }
 
-/** The first program of that name. */
+/** The first program of that name on the path. */
 function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): string | undefined {
   const endings = process.platform === 'win32' ? ['.exe', '.cmd'] : [''];
   return PATH.split(delimiter)
@@ -104,14 +104,14 @@ const answers = (file: string, args: string[]): Promise<boolean> =>
     () => false,
   );
 
-/** Whether a program `java` is Java 17 or newer. On macOS, a program of that name is there without Java, and fails. */
+/** True if a program `java` is Java 17 or newer. On macOS, there is a program of that name even without Java, which fails. */
 async function isNewEnough(java: string): Promise<boolean> {
   const { stderr } = await promisify(execFile)(java, ['-version'], { timeout: 10_000 }).catch(() => ({ stderr: '' }));
   const [, major] = /version "(?:1\.)?(\d+)/.exec(stderr) ?? [];
   return Number(major) >= 17;
 }
 
-const isFetched = (folder: string) => existsSync(join(folder, `DynamoDBLocal-${VERSION}.jar`));
+const isDownloaded = (folder: string) => existsSync(join(folder, `DynamoDBLocal-${VERSION}.jar`));
 
 const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -122,18 +122,18 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `;
 
-/** By folder: `npm test` starts several emulators at once. */
-const fetching = new Map<string, Promise<void>>();
+/** The downloads that are under way, by folder, because `npm test` starts several emulators at the same time. */
+const downloads = new Map<string, Promise<void>>();
 
-function fetchOnce(maven: string, folder: string): Promise<void> {
-  const begun = fetching.get(folder) ?? fetchBy(maven, folder);
-  fetching.set(folder, begun);
+function downloaded(maven: string, folder: string): Promise<void> {
+  const begun = downloads.get(folder) ?? download(maven, folder);
+  downloads.set(folder, begun);
   return begun;
 }
 
-/** From Maven Central. Another process may do the same, and finds a whole folder or none. */
-async function fetchBy(maven: string, folder: string): Promise<void> {
-  console.log(`Fetching DynamoDB Local ${VERSION} by Maven. This is done once.`);
+/** Downloads DynamoDB Local from Maven Central. Another process may do the same, and must find a complete folder or none. */
+async function download(maven: string, folder: string): Promise<void> {
+  console.log(`Downloading DynamoDB Local ${VERSION} by Maven, for this and later starts.`);
   const own = `${folder}.${process.pid}`;
   await mkdir(own, { recursive: true });
   await writeFile(join(own, 'pom.xml'), POM);
@@ -143,9 +143,9 @@ async function fetchBy(maven: string, folder: string): Promise<void> {
     await promisify(execFile)(maven, args, options);
     await rename(own, folder);
   } catch (error) {
-    if (isFetched(folder)) return;
+    if (isDownloaded(folder)) return;
     const { stdout = '', message } = error as Error & { stdout?: string };
-    throw new Error(`DynamoDB Local could not be fetched: ${stdout.trim().split('\n')[0] || message}`);
+    throw new Error(`DynamoDB Local could not be downloaded: ${stdout.trim().split('\n')[0] || message}`);
   } finally {
     await rm(own, { recursive: true, force: true });
   }

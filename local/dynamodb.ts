@@ -13,25 +13,25 @@ import {
 import type { TableDefinition } from '../infrastructure/read.ts';
 import { dynamodbCommand } from './dynamodb-command.ts';
 import { type Emulator, refusedBy } from './emulator.ts';
-import { startGuard } from './guard.ts';
+import { startGate } from './gate.ts';
 import { portClosedToBrowsers } from './ports.ts';
 
 /**
- * The emulator behind a guard, because the emulator itself would answer web pages. It listens on a port that browsers do
- * not call. On Linux the address is random too, because all of 127.0.0.0/8 is this machine.
+ * Starts the emulator behind a gate, because the emulator itself would answer web pages. So that pages cannot reach it directly, it listens on a port
+ * that browsers do not call, and on Linux at a random address, because all of 127.0.0.0/8 is this machine.
  */
-export async function startGuardedDynamodb(port: number, dataDir?: string): Promise<Emulator> {
+export async function startGatedDynamodb(port: number, dataDir?: string): Promise<Emulator> {
   const part = () => randomInt(1, 255);
   const host = process.platform === 'linux' ? `127.${part()}.${part()}.${part()}` : '127.0.0.1';
-  return startGuard(await startDynamodb(await portClosedToBrowsers(host), dataDir, host), port);
+  return startGate(await startDynamodb(await portClosedToBrowsers(host), dataDir, host), port);
 }
 
-/** @param dataDir where tables are kept between runs; in memory when undefined */
+/** Starts the emulator. @param dataDir the folder that keeps the tables between runs; undefined to keep them in memory */
 export async function startDynamodb(port: number, dataDir?: string, host = '127.0.0.1'): Promise<Emulator> {
   if (dataDir) await mkdir(dataDir, { recursive: true });
   const { file, args, patienceMs } = await dynamodbCommand({ host, port, dataDir });
-  const child = spawnGuarded(file, args);
-  // Windows has no guard. There any end of this process ends the emulator but a kill from outside.
+  const child = spawnWatched(file, args);
+  // On Windows nothing watches this process, so the emulator ends with it, except if this process is killed.
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));
@@ -54,11 +54,11 @@ export async function startDynamodb(port: number, dataDir?: string, host = '127.
 }
 
 /**
- * A shell that leaves a guard in the process group of the command, and becomes the command. The guard reads a pipe that
- * nobody else holds than this process: when that ends, also by SIGKILL, the guard ends the group. Docker needs SIGTERM to
- * stop a container. A line says that the command has ended by itself.
+ * A script for a shell that leaves a watcher in the process group of the command, and then becomes the command. The watcher reads a pipe whose other end
+ * only this process has: when this process ends, even by SIGKILL, the watcher ends the group. A line in the pipe means that the command has ended by
+ * itself. SIGTERM comes first, because Docker needs it to stop a container.
  */
-const GUARD = `(
+const WITH_WATCHER = `(
   trap '' TERM
   read -r over <&3 && exit
   kill -TERM 0
@@ -68,13 +68,16 @@ const GUARD = `(
 exec 3<&-
 exec "$@"`;
 
-/** In a process group of its own, so that Ctrl-C reaches only us and we stop it when nothing uses it any more. */
-function spawnGuarded(file: string, args: string[]): ChildProcess {
+/** Starts the emulator in a process group of its own, so that Ctrl-C reaches only this process, which stops the emulator when nothing uses it any more. */
+function spawnWatched(file: string, args: string[]): ChildProcess {
   if (process.platform === 'win32') return spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
   const stdio = ['ignore', 'ignore', 'pipe', 'pipe'] as const;
-  const child = spawn('/bin/sh', ['-c', GUARD, 'dynamodb', file, ...args], { stdio: [...stdio], detached: true });
+  const child = spawn('/bin/sh', ['-c', WITH_WATCHER, 'dynamodb', file, ...args], {
+    stdio: [...stdio],
+    detached: true,
+  });
   const pipe = child.stdio[3] as Duplex;
-  pipe.on('error', () => {}); // the guard has ended with its group
+  pipe.on('error', () => {}); // the watcher has ended with its group
   child.once('exit', () => pipe.end('over\n'));
   return child;
 }

@@ -1,19 +1,18 @@
 /** An AWS service that runs on this machine. */
 export interface Emulator {
   endpoint: string;
-  /** Ends it, and resolves when it has ended. */
+  /** Stops the emulator, and resolves when it has stopped. */
   stop(): Promise<void>;
 }
 
-/** The endpoint that the environment names in `variable`, which is not stopped; otherwise what `start` starts. */
+/** Uses the endpoint that an environment variable names, and never stops it. Without the variable, starts an emulator. */
 export async function givenOr(variable: string, start: () => Promise<Emulator>): Promise<Emulator> {
   const given = process.env[variable];
   return given ? { endpoint: given, stop: async () => {} } : start();
 }
 
 /**
- * Names the call that an endpoint has refused. Another service than expected may listen there, and the SDK then says only
- * `UnknownError`.
+ * Adds the call and the endpoint to an error. If another service than expected listens at the endpoint, the SDK says only `UnknownError`.
  * @example await client.send(command).catch(refusedBy(endpoint, 'CreateTable'))
  */
 export const refusedBy =

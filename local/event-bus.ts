@@ -12,7 +12,7 @@ interface Entry {
   Resources?: string[];
 }
 
-/** As on AWS, one request has no more. */
+/** The most events of one request, as on AWS. */
 const MOST_ENTRIES = 10;
 
 /**
@@ -25,7 +25,7 @@ export async function startEventBus(dispatch: (event: BusEvent) => void, port = 
       response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' });
       response.end(JSON.stringify(body));
     };
-    // A sender that gives up in the middle of its request must not end the whole stack.
+    // A sender that stops in the middle of its request must not end the whole stack.
     const sent = await json(request).catch(() => undefined);
     const { Entries: entries } = Object(sent) as { Entries?: Entry[] };
     if (!Array.isArray(entries) || !entries.every((entry) => Object(entry) === entry))
@@ -52,10 +52,10 @@ const NOT_AUTHORIZED: Refused = {
   ErrorMessage: 'Not authorized for the source.',
 };
 
-/** As on AWS, nobody can put events of its services: otherwise any caller could claim that an execution has ended. */
+/** The sources that only AWS may use. Otherwise any caller could claim that an execution has ended. */
 const RESERVED = /^aws\./i;
 
-/** The event, or why EventBridge refuses it: its detail is not the JSON of an object, or its source is an AWS service. */
+/** The event, or an error as on AWS: its detail is not the JSON of an object, or its source is an AWS service. */
 function busEvent({ Source, DetailType, Detail, Resources = [] }: Entry): BusEvent | Refused {
   if (RESERVED.test(Source)) return NOT_AUTHORIZED;
   try {

@@ -13,8 +13,8 @@ export interface BusEvent {
 }
 
 /**
- * The default event bus of the local stack: gives each event to the functions and queues whose patterns in
- * serverless.yml match it, and a queue's messages to its functions after the queue's delay.
+ * The default event bus of the local stack. It passes each event to the functions and queues whose patterns in serverless.yml match it, and passes the
+ * messages of a queue to its functions after the delay of the queue.
  */
 export class Events {
   readonly #functions: Functions;
@@ -30,7 +30,7 @@ export class Events {
     this.#secondMs = secondMs;
   }
 
-  /** Returns at once: the sender of an event does not learn who takes it. */
+  /** Starts the functions of an event, and does not wait for them, because its sender does not wait either. */
   dispatch(put: BusEvent): void {
     if (this.#stopped) return;
     const time = `${new Date().toISOString().slice(0, 19)}Z`;
@@ -45,7 +45,7 @@ export class Events {
   /**
    * Puts a message into a queue of serverless.yml.
    * @param delaySeconds instead of the queue's own delay
-   * @returns whether there is such a queue
+   * @returns false if there is no such queue
    */
   put(id: string, body: string, delaySeconds?: number): boolean {
     const queue = this.#resources.queues.find((candidate) => candidate.id === id);
@@ -53,11 +53,11 @@ export class Events {
     const message = { messageId: randomUUID(), body, sentAt: Date.now() };
     for (const lambda of this.#functions.all)
       if (lambda.triggers.some((trigger) => trigger.kind === 'queue' && trigger.queue === id))
-        this.#after(delaySeconds ?? queue.delaySeconds, () => this.#deliver(queue, lambda, { message, count: 1 }));
+        this.#after(delaySeconds ?? queue.delaySeconds, () => this.#receive(queue, lambda, { message, count: 1 }));
     return true;
   }
 
-  /** Drops messages that wait, and all that are put later. */
+  /** Drops the messages that wait, and all later ones. */
   stop(): void {
     this.#stopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
@@ -70,17 +70,18 @@ export class Events {
     if (id !== undefined) this.put(id, body);
   }
 
-  async #deliver(queue: Queue, lambda: TriggeredFunction, delivery: Delivery): Promise<void> {
+  /** Invokes a function with a message. If that fails, does so again after the visibility timeout. */
+  async #receive(queue: Queue, lambda: TriggeredFunction, delivery: Delivery): Promise<void> {
     const { message, count } = delivery;
     const answer = await this.#functions.notify(lambda, { Records: [record(queue, message, count)] });
     const { batchItemFailures = [] } = Object(answer?.result);
     if (answer && batchItemFailures.length === 0) return;
-    if (count >= queue.mostDeliveries) console.error(`${queue.id}: gave up a message after ${count} deliveries`);
-    else this.#after(queue.visibilitySeconds, () => this.#deliver(queue, lambda, { message, count: count + 1 }));
+    if (count >= queue.mostDeliveries) console.error(`${queue.id}: gave up a message after ${count} tries`);
+    else this.#after(queue.visibilitySeconds, () => this.#receive(queue, lambda, { message, count: count + 1 }));
   }
 
   #after(seconds: number, act: () => void): void {
-    if (this.#stopped) return; // while a function had a message
+    if (this.#stopped) return; // the stack may have stopped while a function had a message
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       act();
@@ -89,7 +90,7 @@ export class Events {
   }
 }
 
-/** An input transformer: paths of the event, put into a template as JSON. */
+/** Applies an input transformer: puts fields of the event into a template, as JSON. */
 function transformed(
   { InputPathsMap: paths = {}, InputTemplate: template }: NonNullable<Target['transformer']>,
   event: object,
@@ -107,7 +108,7 @@ interface Message {
   sentAt: number;
 }
 
-/** A message, and how often it has been delivered with this time. */
+/** A message, and the number of times that a function has received it, this time included. */
 interface Delivery {
   message: Message;
   count: number;

@@ -8,13 +8,13 @@ export interface TriggeredFunction extends LocalFunction {
   triggers: Trigger[];
 }
 
-/** The functions of serverless.yml and of the user, by name or ARN, as their callers name them. */
+/** The functions of serverless.yml and of the user. Callers find them by name or ARN. */
 export class Functions {
   readonly all: TriggeredFunction[];
 
   /**
-   * @param handlers by the function's name; a function without one is left out
-   * @param own those of the user, which a state machine may call
+   * @param handlers the handlers by the name of the function; a function without a handler is left out
+   * @param own the handlers of the user, which state machines may call
    * @throws Error if the service has a function of that name
    */
   constructor(
@@ -35,14 +35,14 @@ export class Functions {
     }
   }
 
-  /** Undefined if there is none of that name or ARN. Any alias exists: as on AWS, it names the namespace of the caller. */
+  /** Finds a function by its name or ARN. Every alias exists, because it names the namespace of the caller. */
   find(nameOrArn: string): TriggeredFunction | undefined {
     const [asked, alias] = nameOrArn.replace(/^arn:[\w-]+:lambda:[\w-]+:\d*:function:/, '').split(':');
     const found = this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
     return found && alias !== undefined ? { ...found, alias } : found;
   }
 
-  /** Invokes it like an event source, for which nobody waits: returns undefined if it fails, and reports that on standard error. */
+  /** Invokes a function as an event source does. If the function fails, writes that to standard error, and returns undefined. */
   async notify(lambda: TriggeredFunction, event: unknown): Promise<{ result: unknown } | undefined> {
     try {
       return { result: await invoke(lambda, event) };

@@ -13,10 +13,10 @@ export interface Route extends LocalFunction {
   path: string;
 }
 
-/** Lambda takes six megabytes at a synchronous invocation, and a body is most of its event. */
+/** The most bytes of a request. A synchronous invocation of Lambda takes six megabytes, and the body is most of an event. */
 const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 
-/** Answers requests that are not calls of the API, and says whether it did. */
+/** Answers requests that are not calls of the API. Returns false for all others. */
 type Page = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
 interface GatewayOptions {
@@ -25,8 +25,8 @@ interface GatewayOptions {
 }
 
 /**
- * What API Gateway's HTTP API does in front of the functions, with the authorizer that it is given, or none: routes, payload format 2.0,
- * Lambda's payload limit and function timeouts, and the gateway's own answers where no function answers.
+ * Does what an HTTP API of API Gateway does in front of the functions: routes, the authorizer if one is given, payload format 2.0, the payload limit and the
+ * timeouts of Lambda, and the gateway's own answers if no function answers.
  */
 export async function startGateway(routes: Route[], port: number, options: GatewayOptions = {}): Promise<Listening> {
   return listen((request, response) => {
@@ -66,7 +66,7 @@ async function answer(
 }
 
 /**
- * The path as an HTTP API reads it before it looks for a route: percent-decoded, and cut at a decoded `?`. The function receives the same text.
+ * The path as an HTTP API reads it before it searches a route: percent-decoded, and cut at a decoded `?`. The function receives the same text.
  * Undefined if the escapes are not UTF-8.
  */
 function decodedPath(sent: string): string | undefined {
@@ -77,7 +77,7 @@ function decodedPath(sent: string): string | undefined {
   }
 }
 
-/** As an HTTP API matches: `{name}` stands for one segment. */
+/** True if a path matches a route, in which `{name}` stands for one segment. */
 function isOn(path: string, template: string): boolean {
   const [segments, wanted] = [path.split('/'), template.split('/')];
   return (
@@ -91,7 +91,7 @@ function reply(response: ServerResponse, status: number, body: object): void {
   response.end(JSON.stringify(body));
 }
 
-/** Undefined if the body is larger than any function accepts. */
+/** Reads the body of a request. Undefined if it is larger than any function accepts. */
 async function read(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;

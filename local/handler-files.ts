@@ -6,16 +6,16 @@ import type { LambdaHandler } from './lambda.ts';
 /** The timeout of each function of the user, in seconds. */
 export const OWN_TIMEOUT_SECONDS = 60;
 
-/** The handlers of the user, by the names of the functions. */
+/** The handlers of the user, by the name of the function. */
 export type OwnHandlers = Record<string, () => Promise<LambdaHandler>>;
 
 /** The names that Lambda allows. */
 const NAME = /^[\w-]{1,64}$/;
 
 /**
- * The handlers in modules of the user, which are loaded at their first invocation. A function has the name of its file.
- * @throws Error that names the file, if there is no such file, Lambda does not allow the name, or another file has the same name; at the
- * invocation, if the module has no export `handler`
+ * The handlers in modules of the user, which are loaded at the first invocation. A function is named after its file.
+ * @throws Error that names the file, if there is no such file, if Lambda does not allow the name, or if another file has the same name; at the invocation, if
+ * the module has no export `handler`
  */
 export function handlersIn(option: '--durable' | '--function', files: readonly string[]): OwnHandlers {
   const fileOf = new Map<string, string>();

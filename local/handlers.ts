@@ -1,7 +1,7 @@
 import type { LambdaHandler } from './lambda.ts';
 
 /**
- * Loads the handler of a function. The build of `holdfast dev` puts the bundled functions in place of this module.
+ * Loads the handler of a function. The build of `holdfast dev` replaces this module by the bundled functions.
  * @param source for example functions/leases/acquire.ts
  */
 export async function loadHandler(source: string): Promise<LambdaHandler> {

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 
-/** The file that keeps the key between runs: `npm start` and `npm run token` are separate processes. */
+/** The file that keeps the private key, because `npm start` and `npm run token` are separate processes. */
 const KEY_FILE = join('.holdfast', 'issuer.pem');
 
 const ISSUER = 'http://holdfast.localhost/issuer';
@@ -16,7 +16,7 @@ export interface Claims extends JWTPayload {
   scope?: string;
 }
 
-/** An issuer of tokens on this machine, in place of a real one. */
+/** Issues tokens on this machine, in place of a real issuer. */
 export class Issuer {
   readonly #key: KeyObject;
 
@@ -24,12 +24,12 @@ export class Issuer {
     this.#key = key;
   }
 
-  /** Reads the key from the file, and creates it if there is none. */
+  /** Reads the private key from the file. If there is no file, creates a key and the file. */
   static async of(file = KEY_FILE): Promise<Issuer> {
     const { privateKey } = generateKeyPairSync('ed25519');
     await mkdir(dirname(file), { recursive: true });
     const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
-    // If two processes start at once, one of them writes the key.
+    // If two processes start at the same time, one of them writes the file, and the other one reads it.
     await writeFile(file, pem, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
@@ -45,7 +45,7 @@ export class Issuer {
       .sign(this.#key);
   }
 
-  /** Undefined if the token is not from this issuer, or has expired. */
+  /** The claims of a token. Undefined if the token is not from this issuer, or has expired. */
   async claimsOf(token: string): Promise<Claims | undefined> {
     try {
       const expected = { issuer: ISSUER, audience: AUDIENCE, algorithms: [ALGORITHM] };

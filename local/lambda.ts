@@ -5,10 +5,10 @@ import { ACCOUNT, REGION } from '../infrastructure/logical-ids.ts';
 export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
 
 export interface LocalFunction {
-  /** As in serverless.yml. */
+  /** The name in serverless.yml. */
   name: string;
   timeoutSeconds: number;
-  /** The alias by which it is invoked; undefined for the function itself. */
+  /** The alias by which the function is invoked. Undefined for the function itself. */
   alias?: string;
   handler: LambdaHandler;
 }
@@ -25,7 +25,7 @@ export class FunctionError extends Error {
 }
 
 /**
- * Calls a function as Lambda does: JSON in, JSON out, within its timeout.
+ * Invokes a function as Lambda does, with JSON in both directions and within its timeout.
  * @throws FunctionError as Lambda would report it
  */
 export async function invoke(lambda: LocalFunction, event: unknown): Promise<unknown> {
@@ -42,7 +42,7 @@ export async function invoke(lambda: LocalFunction, event: unknown): Promise<unk
   }
 }
 
-/** The context of one invocation, and a promise that fails when its time is over. `end` must be called. */
+/** The context of one invocation, and a promise that rejects at its timeout. `end` must be called. */
 export function invocation({ name, timeoutSeconds, alias }: Omit<LocalFunction, 'handler'>) {
   const endsAt = Date.now() + timeoutSeconds * 1000;
   const awsRequestId = randomUUID();
@@ -58,7 +58,7 @@ export function invocation({ name, timeoutSeconds, alias }: Omit<LocalFunction, 
     getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
   } as Context;
   const { promise: timedOut, reject } = Promise.withResolvers<never>();
-  timedOut.catch(() => {}); // nobody waits for it any more when the function was faster
+  timedOut.catch(() => {}); // nobody awaits the promise if the function was faster
   const errorMessage = `RequestId: ${awsRequestId} Error: Task timed out after ${timeoutSeconds.toFixed(2)} seconds`;
   const timer = setTimeout(
     () => reject(new FunctionError({ errorType: 'Sandbox.Timedout', errorMessage })),

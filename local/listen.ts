@@ -5,18 +5,17 @@ import { refuseForeign } from './callers.ts';
 /** A server of this process. */
 export interface Listening {
   url: string;
-  /** Cuts off pending requests. */
+  /** Stops the server, and cuts off pending requests. */
   stop(): Promise<void>;
 }
 
-/** In a container, the loopback interface of the machine does not lead here. */
+/** The address of all servers. A container needs another one, because the loopback interface of the machine does not lead into it. */
 export const listenAddress = (): string => process.env.LISTEN_ADDRESS || '127.0.0.1';
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
- * Answers callers on this machine by `handle`, and refuses web pages. If `handle` fails, that call alone does: it is
- * answered with 500.
+ * Starts a server that answers programs on this machine by `handle`, and refuses web pages. If `handle` fails, only that request fails, with a 500.
  * @param port 0 for any free port
  * @throws Error if the port is taken
  */
@@ -24,7 +23,7 @@ export async function listen(handle: Handle, port = 0): Promise<Listening> {
   const server = createServer((request, response) => {
     if (!refuseForeign(request, response)) void answer(handle, request, response);
   });
-  // After the usual five seconds a caller on a busy machine would write to a connection that is just being closed. Its request would be lost.
+  // With the usual five seconds, a caller on a busy machine could write to a connection that is just being closed, and would lose its request.
   server.keepAliveTimeout = 300_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -45,7 +44,7 @@ async function answer(handle: Handle, request: IncomingMessage, response: Server
   try {
     await handle(request, response);
   } catch (error) {
-    if (!request.complete) return void response.destroy(); // the caller has gone, and there is nothing to answer
+    if (!request.complete) return void response.destroy(); // the caller has gone
     const { name, message } = error as Error;
     console.error(`${request.method} ${request.url}: ${name}: ${message}`);
     if (response.headersSent) return void response.destroy();

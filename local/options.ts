@@ -7,8 +7,8 @@ interface Bounds {
 }
 
 /**
- * The options of a command.
- * @throws Error with a line for people that names the option: an unknown one, or one without its value
+ * Reads the options of a command.
+ * @throws Error with a line for people, which names the option that is unknown or lacks its value
  */
 export function readOptions<const Given extends NonNullable<ParseArgsConfig['options']>>(
   options: Given,
@@ -17,7 +17,7 @@ export function readOptions<const Given extends NonNullable<ParseArgsConfig['opt
   const { values } = parsed(options, args);
   return {
     values,
-    /** Undefined if it was not given. @throws Error that names the option, if its value is not such a number */
+    /** The number of an option. Undefined if the option is not given. @throws Error that names the option, if its value is not such a number */
     number(option: keyof typeof values & string, { least, most, whole = false }: Bounds): number | undefined {
       const text = values[option];
       if (text === undefined) return undefined;
@@ -33,6 +33,6 @@ function parsed<const Given extends NonNullable<ParseArgsConfig['options']>>(opt
   try {
     return parseArgs({ options, args });
   } catch (error) {
-    throw new Error((error as Error).message.split('\n', 1)[0]); // the rest of Node's message explains how options could be written
+    throw new Error((error as Error).message.split('\n', 1)[0]); // the other lines of Node's message explain how to write options
   }
 }

@@ -1,9 +1,8 @@
 import type { Pattern } from '../infrastructure/read-events.ts';
 
 /**
- * Whether an event matches an EventBridge pattern: exact values, `prefix`, `suffix`, `exists` and
- * `anything-but` of values.
- * @throws Error naming a comparison that is not known here
+ * True if an event matches an EventBridge pattern of exact values, `prefix`, `suffix`, `exists` and `anything-but`.
+ * @throws Error that names a comparison that the local stack does not support
  */
 export function matches(pattern: Pattern, event: Record<string, unknown>): boolean {
   return Object.entries(pattern).every(([field, asked]) => {

@@ -1,4 +1,4 @@
-// What the functions use of Node 24 and Node 20 lacks. Lambda runs Node 24, but `holdfast dev` runs on the user's Node.
+// The functions use these parts of Node 24, which Node 20 lacks. Lambda runs Node 24, but `holdfast dev` runs on the user's Node.
 
 Promise.withResolvers ??= <T>() => {
   let settle: Pick<PromiseWithResolvers<T>, 'resolve' | 'reject'> | undefined;

@@ -1,12 +1,12 @@
 import { createServer } from 'node:net';
 
-/** Below the ports that systems give to outgoing connections: from 32768 on Linux, from 49152 elsewhere. */
+/** The range of ports to choose from. It is below the ports of outgoing connections, which begin at 32768 on Linux, and at 49152 elsewhere. */
 const [LEAST, MOST] = [10_240, 32_767];
 
-/** Processes that look for ports at the same time begin in different places. 97 is prime to the number of ports. */
+/** Where the search begins. Processes that search at the same time begin at different ports. 97 and the number of ports have no common divisor. */
 let next = process.pid * 97;
 
-/** A port that was free a moment ago, and that no connection gets by chance before it is taken. No two calls get the same one. */
+/** Finds a port that is free, and that no outgoing connection can get before it is used. Each call returns another port. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LEAST + (next++ % (MOST + 1 - LEAST));
@@ -15,15 +15,15 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Ports that no browser calls, whatever page asks: the fetch standard blocks them. Left out are those below 1024, those
- * that services of a developer's machine use (NFS, X11), and those that Chromium calls all the same (4190, 6679).
+ * Ports that no browser calls for any page, because the fetch standard blocks them. The list lacks ports below 1024, ports of services on a developer's machine
+ * (NFS, X11), and ports that Chromium calls in spite of the standard (4190, 6679).
  */
 export const CLOSED_TO_BROWSERS = [
   1719, 1720, 1723, 3659, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10_080,
 ];
 
 /**
- * A port for a server that would answer web pages. It was free a moment ago.
+ * Finds a free port for a server that would answer web pages.
  * @param host the address where the server is going to listen
  * @throws Error if every such port is taken
  */
@@ -36,7 +36,7 @@ export async function portClosedToBrowsers(host: string): Promise<number> {
   );
 }
 
-/** Why a port cannot be listened on; undefined if it can. */
+/** The reason why a server cannot listen on a port. Undefined if it can. */
 export const whyNotFree = (port: number, host = '127.0.0.1'): Promise<string | undefined> =>
   new Promise((resolve) => {
     const server = createServer();

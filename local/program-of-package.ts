@@ -1,4 +1,4 @@
-// The module of `holdfast dev` in place of `program.ts`.
+// In `holdfast dev`, this module replaces `program.ts`.
 
 export const PROGRAM = 'holdfast dev';
 

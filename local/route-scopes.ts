@@ -7,7 +7,7 @@ export function routeScopes({ method, path }: { method: string; path: string }):
   const route = ROUTES.find((one) => one.method === method && [one.path, pathInNamespace(one)].includes(path));
   if (!route) return [];
   const { inNamespace, whole } = scopesOf(route);
-  // Of an operator's route for the whole deployment the function asks for the administrator's scope besides.
+  // For an operator's route of the whole deployment, the function itself also requires the scope of the administrator.
   const asked = path === route.path ? whole.slice(-1) : inNamespace;
   return asked.map((name) => String(PARAMETERS[name]?.default));
 }

@@ -7,7 +7,7 @@ export interface ObjectStore {
   buckets: Map<string, Map<string, { etag: string }>>;
 }
 
-/** A request for one object, reduced to its conditions. */
+/** The part of a request for an object that the conditions need. */
 interface ObjectRequest {
   method: string;
   bucket: string;
@@ -36,9 +36,8 @@ const CONFLICT = {
 const EXPIRED = { status: 403, code: 'AccessDenied', message: 'Request has expired' };
 
 /**
- * Makes PUT, COPY, CompleteMultipartUpload and DELETE honour their conditions as S3 does. The emulator's handlers
- * write without yielding, and these hooks call back without yielding, so that no other request gets between the
- * check and the write.
+ * Makes PUT, COPY, CompleteMultipartUpload and DELETE respect their conditions as S3 does. The handlers of the emulator write without yielding, and these
+ * hooks call back without yielding, so that no other request comes between the check and the write.
  */
 export function addConditions(app: App, store: ObjectStore): void {
   /** Conditional writes whose body has not arrived yet, by object, and whether that object was deleted meanwhile. */
@@ -94,7 +93,7 @@ function refusalOf(store: ObjectStore, request: ObjectRequest, deletedMeanwhile:
   return sourceRefusal(store, request) ?? targetRefusal(objects.get(request.key)?.etag, request, deletedMeanwhile);
 }
 
-/** The signature of a presigned URL is not checked, but its time is. */
+/** True if a presigned URL has expired. Its signature is not checked. */
 function isExpired(query: ObjectRequest['query'], now: number): boolean {
   const date = query['X-Amz-Date']?.match(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/)?.slice(1);
   if (!date) return false;

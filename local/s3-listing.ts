@@ -1,4 +1,4 @@
-/** An object of the emulator's store, reduced to what a listing needs. */
+/** The part of an object in the emulator's store that a listing needs. */
 interface Listed {
   key: string;
 }
@@ -26,14 +26,14 @@ export interface ListingStore {
 const byBytes = (left: string, right: string) => Buffer.compare(Buffer.from(left), Buffer.from(right));
 
 /**
- * Makes a store list keys in the order of their bytes in UTF-8, as S3 does. The emulator's own order is that of a
- * language. Readers of a Delta log rely on it: `_last_checkpoint` and the numbered files lie side by side.
+ * Makes a store list keys in the order of their UTF-8 bytes, as S3 does. The emulator itself uses the order of a language. Readers of a Delta log rely on
+ * the order of S3, because `_last_checkpoint` is in the same folder as the numbered files.
  */
 export function listByBytes(store: ListingStore): void {
   const own = store.listObjects.bind(store);
   store.listObjects = (bucket, options = {}) => {
     const objects = store.buckets.get(bucket) as Map<string, Listed> | undefined;
-    return objects ? page([...objects.values()], options) : own(bucket, options); // the emulator says what is missing
+    return objects ? page([...objects.values()], options) : own(bucket, options); // the emulator answers that the bucket is missing
   };
 }
 
@@ -59,7 +59,7 @@ function page(all: Listed[], { prefix = '', delimiter, maxKeys = 1000, startAfte
   return { objects, commonPrefixes, isTruncated: false };
 }
 
-/** The group up to the next delimiter that a key is listed as. Undefined if the key is listed itself. */
+/** The group under which a key is listed, up to the next delimiter. Undefined if the key itself is listed. */
 function groupOf(key: string, prefix: string, delimiter: string | undefined): string | undefined {
   const end = delimiter ? key.indexOf(delimiter, prefix.length) : -1;
   return end < 0 ? undefined : key.slice(0, end + (delimiter ?? '').length);

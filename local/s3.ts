@@ -10,17 +10,17 @@ import { listenAddress } from './listen.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 import { type ListingStore, listByBytes } from './s3-listing.ts';
 
-/** S3 takes five gibibytes in one PUT. The emulator's own limit is smaller than a part of a multipart upload may be. */
+/** The most bytes of one PUT, as in S3. The limit of the emulator is smaller than a part of a multipart upload may be. */
 const MAX_BODY_BYTES = 5 * 1024 ** 3;
 
 /**
- * An S3 emulator in this process: fauxqs, with the conditional writes that it ignores, and with listings in S3's order.
- * @param dataDir where objects are kept between runs; in memory when undefined
+ * Starts an S3 emulator in this process: fauxqs, with conditional writes, which it ignores, and with listings in the order of S3.
+ * @param dataDir the folder that keeps the objects between runs; undefined to keep them in memory
  */
 export async function startS3(port: number, dataDir?: string): Promise<Emulator> {
   const s3Store = await objectStore(dataDir);
   const app = buildApp({ logger: false, stores: { s3Store } as unknown as NonNullable<BuildAppOptions['stores']> });
-  // Its own parsers take form data and queue messages apart before an object of that content type is stored.
+  // The parsers of the emulator would parse form data and queue messages, instead of storing an object of that content type.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
     done(null, body),
@@ -42,7 +42,7 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
   };
 }
 
-/** S3 stores whatever a content type says; the emulator's framework refuses to read a body whose type is no media type. */
+/** Lets the emulator store any content type, as S3 does. Its framework refuses a body whose content type is not a media type. */
 function takeAnyContentType(app: ReturnType<typeof buildApp>): void {
   const given = new WeakMap<object, string>();
   app.addHook('onRequest', (request, _reply, done) => {
@@ -72,7 +72,7 @@ async function objectStore(
   if (dataDir) {
     const { PersistenceManager } = await import('../node_modules/fauxqs/dist/persistence.js');
     const persistence = new PersistenceManager(join(dataDir, 's3')) as unknown as Persistence;
-    // Loaded before it is attached: otherwise each loaded bucket would be written again and its objects dropped.
+    // The store is loaded before it is attached. Otherwise each loaded bucket would be written again, and its objects dropped.
     persistence.loadS3(store);
     store.persistence = persistence;
   }

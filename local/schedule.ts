@@ -4,13 +4,13 @@ import type { Functions } from './functions.ts';
 
 const UNIT_MS: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** How often a `rate(5 minutes)` fires, in milliseconds; undefined for cron expressions, which fire in AWS only. */
+/** How often a rate such as `rate(5 minutes)` fires, in milliseconds. Undefined for cron expressions, which the local stack does not run. */
 export function rateMs(expression: string): number | undefined {
   const [, count, unit = ''] = /^rate\((\d+) (minute|hour|day)s?\)$/.exec(expression) ?? [];
   return count === undefined ? undefined : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
 }
 
-/** Calls the functions that serverless.yml schedules by a rate, the first time after one period. */
+/** Invokes the functions that serverless.yml schedules by a rate, for the first time after one period. */
 export function startSchedules(functions: Functions): { stop(): void } {
   const timers = functions.all.flatMap((lambda) =>
     lambda.triggers.flatMap((trigger) => {

@@ -22,7 +22,7 @@ const OPTIONS = {
   LOG_LEVEL: 'the log of the functions: DEBUG, INFO, WARN (the default here), ERROR, SILENT',
 };
 
-/** The variables of the functions that the user may set; the stack sets all others. */
+/** The variables of the functions that the user may set. The stack sets all others. */
 export const FUNCTION_SETTINGS = [
   'CLOCK_SKEW_MS',
   'FENCE_RETENTION_SECONDS',
@@ -76,7 +76,7 @@ type Variable = keyof typeof PORTS;
 export type Ports = Record<Variable, number>;
 
 /**
- * The port of each server: the next one after `base`, otherwise the one that its variable names, otherwise its default.
+ * Chooses the port of each server: a port after `base` if that is given, otherwise the port that its variable names, otherwise its default.
  * @param unused servers that are not started here
  * @throws Error that names each port that is not valid, is given twice, or is not free
  */

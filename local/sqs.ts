@@ -4,14 +4,14 @@ import { z } from 'zod';
 import type { Events } from './events.ts';
 import { type Listening, listen } from './listen.ts';
 
-/** Requests name a queue by a URL that ends in its id. */
+/** The URL of a queue, which ends in the id of the queue. */
 const SEND_MESSAGE = z.object({
   QueueUrl: z.string(),
   MessageBody: z.string(),
   DelaySeconds: z.number().optional(),
 });
 
-/** The one call of SQS that functions make: puts a message into a queue of serverless.yml, whose functions get it after its delay. */
+/** Answers the only call of SQS that the functions send: it puts a message into a queue of serverless.yml, whose functions receive it after the delay. */
 export function startSqs(events: Pick<Events, 'put'>, port = 0): Promise<Listening> {
   return listen(async (request, response) => {
     const answer = (status: number, body: object) =>
@@ -24,7 +24,7 @@ export function startSqs(events: Pick<Events, 'put'>, port = 0): Promise<Listeni
     const { QueueUrl, MessageBody, DelaySeconds } = sent.data;
     const isThere = events.put(QueueUrl.split('/').at(-1) ?? '', MessageBody, DelaySeconds);
     if (!isThere) return answer(400, { __type: 'com.amazonaws.sqs#QueueDoesNotExist', message: QueueUrl });
-    // The client compares the hash with what it sent.
+    // The client compares this hash with the hash of its message.
     return answer(200, {
       MessageId: randomUUID(),
       MD5OfMessageBody: createHash('md5').update(MessageBody).digest('hex'),

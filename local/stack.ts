@@ -5,7 +5,7 @@ import { readService, type Service } from '../infrastructure/read.ts';
 import { type Authorizer, jwtAuthorizer } from './authorizer.ts';
 import { localPage } from './console.ts';
 import { startDurableFunctions } from './durable/start.ts';
-import { createTables, startGuardedDynamodb } from './dynamodb.ts';
+import { createTables, startGatedDynamodb } from './dynamodb.ts';
 import { type Emulator, givenOr } from './emulator.ts';
 import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
@@ -23,14 +23,14 @@ import { startSqs } from './sqs.ts';
 import { startStepFunctions } from './step-functions/start.ts';
 import { onceOrphaned } from './watch.ts';
 
-/** The emulator of S3 keeps objects by SQLite, which Node has since 22.13. */
+/** The emulator of S3 stores objects in SQLite, which Node has since 22.13. */
 const CAN_KEEP = isBuiltin('node:sqlite');
 
-/** What the user may choose. All else comes from the environment: see settings.ts. */
+/** The options of the command. All other settings come from the environment: see settings.ts. */
 export interface StackOptions {
-  /** Where the API listens. The other servers use the next four ports. */
+  /** The port of the API. The other servers use the next four ports. */
   port?: number | undefined;
-  /** Keeps nothing between runs. */
+  /** True to keep the data in memory, and lose it at the end. */
   memory?: boolean | undefined;
   /** The files of durable functions. */
   durable?: string[] | undefined;
@@ -51,7 +51,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
     ...(durable.length > 0 ? [] : (['LAMBDA_PORT'] as const)),
   ]);
   const { PORT: port, SFN_PORT: sfnPort, LAMBDA_PORT: lambdaPort } = ports;
-  // Of one port, so that two stacks that run at once do not write into each other's.
+  // The folder belongs to the port, so that two stacks that run at the same time do not share it.
   const dataDir = memory || !CAN_KEEP ? undefined : resolve(process.env.DATA_DIR || join('.holdfast', String(port)));
   if (dataDir) await keepOutOfGit();
   const service = await readService();
@@ -62,7 +62,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
   const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
   stopOnSignal(stopAll); // from now on: a signal may come while an emulator starts
   try {
-    const tables = await store('DYNAMODB', () => startGuardedDynamodb(ports.DYNAMODB_PORT, dataDir));
+    const tables = await store('DYNAMODB', () => startGatedDynamodb(ports.DYNAMODB_PORT, dataDir));
     running.push(tables);
     const objects = await store('S3', () => startS3(ports.S3_PORT, dataDir));
     running.push(objects);
@@ -79,7 +79,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
     process.env.AWS_ENDPOINT_URL_SQS = queues.url; // likewise
     process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
     const states = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: sfnPort });
-    running.push({ stop: async () => events.stop() }, states); // in this order, so that nobody hears of executions that stop here
+    running.push({ stop: async () => events.stop() }, states); // in this order, so that no event tells of executions that stop here
     if (durable.length > 0)
       running.push(await startDurableFunctions(events, { handlers: durableHandlers, port: lambdaPort }));
     if (process.env.SCHEDULES !== 'off') {
@@ -103,7 +103,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
   }
 }
 
-/** The folder may be that of any project. */
+/** Keeps the folder out of Git, because it may be in any project. */
 async function keepOutOfGit(): Promise<void> {
   await mkdir('.holdfast', { recursive: true });
   await writeFile(join('.holdfast', '.gitignore'), '*\n');
@@ -113,13 +113,13 @@ async function keepOutOfGit(): Promise<void> {
 const store = (service: 'DYNAMODB' | 'S3', start: () => Promise<Emulator>): Promise<Emulator> =>
   givenOr(`AWS_ENDPOINT_URL_${service}`, start);
 
-/** A profile or session of the user would take precedence over the emulators' keys, or fail before any request. */
+/** Removes the profile and the session of the user, which would take precedence over the credentials of the emulators, or fail before any request. */
 function useLocalKeys(): void {
   for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) delete process.env[name];
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' });
 }
 
-/** For the functions of the service, and for the handlers of the user, which run in this process too. */
+/** Sets the environment of the functions of the service, and of the user's handlers, which run in this process too. */
 function serveDurableFunctions(port: number): void {
   process.env.AWS_ENDPOINT_URL_LAMBDA = `http://127.0.0.1:${port}`;
   process.env.DURABLE_FUNCTIONS ??= '*';
@@ -141,7 +141,7 @@ function prepareEnvironment({ environment }: Service): void {
   for (const [name, value] of Object.entries(defaults)) process.env[name] ??= value;
 }
 
-/** Loaded only now: the functions read their environment when they are imported. */
+/** Loads the functions only when their environment is set, because they read it when they are imported. */
 async function handlers({ functions }: Service, sfnPort: number): Promise<Record<string, LambdaHandler>> {
   process.env.AWS_ENDPOINT_URL_SFN = `http://127.0.0.1:${sfnPort}`;
   const loaded = functions.map(async ({ name, source }) => {

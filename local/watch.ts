@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
 /**
- * Runs `npm start` under Node's own watcher: it starts again when a module that it has loaded changes.
- * @param args those of the command, without --watch
+ * Runs `npm start` under the watcher of Node, which starts it again when a module that it has loaded changes.
+ * @param args the arguments of the command, without --watch
  */
 export async function watch(args: string[]): Promise<void> {
   const start = join(import.meta.dirname, 'start.ts');
@@ -17,7 +17,7 @@ export async function watch(args: string[]): Promise<void> {
   });
 }
 
-/** A signal to npm alone ends npm and the shell that it runs scripts in, and does not come through to here. */
+/** Ends this process when npm has ended: a signal to npm ends npm and its shell, but does not reach this process. */
 export function onceOrphaned(end: () => void): void {
   const parent = process.ppid;
   setInterval(() => process.ppid !== parent && end(), 250).unref();

@@ -6,7 +6,7 @@ import { invalid, LambdaError } from './errors.ts';
 import type { DurableExecution } from './execution.ts';
 import type { DurableFunctions } from './service.ts';
 
-/** The API of Lambda for durable functions over HTTP. SDKs and `aws lambda` find it by AWS_ENDPOINT_URL_LAMBDA. Signatures are not checked. */
+/** Serves the API of Lambda for durable functions. SDKs and `aws lambda` find it by AWS_ENDPOINT_URL_LAMBDA. Signatures are not checked. */
 export const startApi = (service: DurableFunctions, port: number): Promise<Listening> =>
   listen(async (request, response) => {
     try {
@@ -22,13 +22,13 @@ export const startApi = (service: DurableFunctions, port: number): Promise<Liste
 interface Answer {
   status?: number;
   headers?: Record<string, string> | undefined;
-  /** JSON, or a text that is JSON already. */
+  /** A value, or a text that is JSON already. */
   body: object | string;
 }
 
 interface Call {
   service: DurableFunctions;
-  /** The decoded parts of the path that vary. */
+  /** The decoded parameters of the path. */
   id: string;
   query: URLSearchParams;
   request: IncomingMessage;
@@ -89,7 +89,7 @@ async function answer(service: DurableFunctions, request: IncomingMessage): Prom
   );
 }
 
-/** Starts an execution. A caller by RequestResponse waits for its end. */
+/** Starts an execution. With the invocation type RequestResponse, the caller waits until it ends. */
 async function invoked({ service, id, query, request, body }: Call): Promise<Answer> {
   const header = (name: string) => request.headers[name]?.toString();
   const qualifier = query.get('Qualifier');
@@ -143,7 +143,7 @@ function reply(response: ServerResponse, status: number, { body, headers }: Pick
   response.end(typeof body === 'string' ? body : JSON.stringify(body, inSeconds));
 }
 
-/** Timestamps of the protocol are seconds. `JSON.stringify` passes a date as text. */
+/** Writes timestamps in seconds, as the protocol does. `JSON.stringify` passes each date as text. */
 function inSeconds(this: Record<string, unknown>, field: string, value: unknown): unknown {
   const date = this[field];
   return date instanceof Date ? date.getTime() / 1000 : value;

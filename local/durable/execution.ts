@@ -5,7 +5,7 @@ import { afterDue, answered, dueAt, inMilliseconds, isOver, updated } from './op
 
 export type Status = 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'TIMED_OUT' | 'STOPPED';
 
-/** What the SDK's handler answers to one invocation. */
+/** The answer of the SDK's handler to one invocation. */
 interface Output {
   Status?: string;
   Result?: string;
@@ -25,7 +25,7 @@ export interface ExecutionOptions {
   statusChanged(execution: DurableExecution): void;
 }
 
-/** Lambda repeats an invocation that fails. */
+/** As in Lambda, an invocation that fails is repeated. */
 const MAX_FAILED_INVOCATIONS = 3;
 
 /** One run of a durable function: its operations, and the invocations that replay them. */
@@ -45,7 +45,7 @@ export class DurableExecution {
   readonly #operations = new Map<string, Operation>();
   /** When each open callback times out. */
   readonly #timeouts = new Map<string, Date>();
-  /** The operations whose present state the handler has not read. */
+  /** The operations whose present state the handler has not read yet. */
   #unread = new Set<string>();
   #token = '';
   #isInvoked = false;
@@ -66,7 +66,7 @@ export class DurableExecution {
       ...{ Id, Type: 'EXECUTION', Status: 'STARTED', StartTimestamp: this.startedAt, ExecutionDetails },
     });
     options.statusChanged(this);
-    setImmediate(() => this.#invoke()); // the caller that starts it is answered first
+    setImmediate(() => this.#invoke()); // so that the caller that starts it is answered first
   }
 
   /**
@@ -94,7 +94,7 @@ export class DurableExecution {
     return [...this.#operations.values()];
   }
 
-  /** Whether the callback belongs to this execution. */
+  /** True if the callback belongs to this execution. */
   hasCallback(callbackId: string): boolean {
     return this.#callback(callbackId) !== undefined;
   }
@@ -144,7 +144,7 @@ export class DurableExecution {
     }
   }
 
-  /** Invokes the handler, if there is a change that the handler has not read, and otherwise when a wait ends or a step is due again. */
+  /** Invokes the handler when there is something new: at once if there is a change that it has not read, otherwise when a wait ends or a step is due again. */
   #resume(): void {
     if (this.#isInvoked || this.status !== 'RUNNING') return;
     this.#completeDue(new Date());
@@ -192,13 +192,13 @@ export class DurableExecution {
     this.#timer = setTimeout(act, Math.max(0, Math.min(ms, 2 ** 31 - 1)));
   }
 
-  #ends(status: Status, told: { Result?: string | undefined; Error?: ErrorObject | undefined }): void {
+  #ends(status: Status, outcome: { Result?: string | undefined; Error?: ErrorObject | undefined }): void {
     if (this.status !== 'RUNNING') return;
     clearTimeout(this.#timer);
     this.status = status;
     this.endedAt = new Date();
-    this.result = told.Result;
-    this.error = told.Error;
+    this.result = outcome.Result;
+    this.error = outcome.Error;
     this.#options.statusChanged(this);
     this.#end.resolve();
   }

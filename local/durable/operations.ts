@@ -3,7 +3,7 @@ import { invalid, LambdaError } from './errors.ts';
 
 interface Change {
   update: OperationUpdate;
-  /** The operation before the update; undefined if the update starts it. */
+  /** The operation before the update. Undefined if the update starts the operation. */
   before: Operation | undefined;
   now: Date;
   /** How long a second takes, in milliseconds. */
@@ -26,7 +26,8 @@ const NAME = /^[ -~]{1,256}$/;
 
 /**
  * An operation after an update of the SDK.
- * @throws LambdaError ValidationException for a name that AWS does not allow; InvalidParameterValueException for a second start, an update after the end, or an operation that the local stack does not run
+ * @throws LambdaError ValidationException for a name that AWS does not allow; InvalidParameterValueException for a second start, an update after the end, or
+ * an operation that the local stack does not run
  */
 export function updated({ update, before, now, secondMs }: Change): Operation {
   const { Action, Type, Name } = update;
@@ -70,7 +71,7 @@ function details({ update, before, now, secondMs }: Change): Partial<Operation> 
 /** An opaque token in standard base64, as AWS sends. */
 const newCallbackId = () => Buffer.from(crypto.getRandomValues(new Uint8Array(64))).toString('base64');
 
-/** An open callback after its result, its failure, or its timeout. */
+/** A callback after its result, its failure, or its timeout. */
 export const answered = (
   callback: Operation,
   answer: { Result?: string; Error?: ErrorObject },
@@ -82,7 +83,7 @@ export const answered = (
   CallbackDetails: { ...callback.CallbackDetails, ...answer },
 });
 
-/** When time alone changes the operation: the end of a wait, or the next attempt of a step. */
+/** When the operation changes by time alone: at the end of a wait, or at the next attempt of a step. */
 export const dueAt = ({ Status, WaitDetails, StepDetails }: Operation): Date | undefined =>
   Status === 'STARTED'
     ? WaitDetails?.ScheduledEndTimestamp
@@ -90,7 +91,7 @@ export const dueAt = ({ Status, WaitDetails, StepDetails }: Operation): Date | u
       ? StepDetails?.NextAttemptTimestamp
       : undefined;
 
-/** The operation after its time: a wait is over, and a step is ready for its next attempt. */
+/** The operation at that time: a wait has ended, or a step is ready for its next attempt. */
 export const afterDue = (operation: Operation, now: Date): Operation =>
   operation.Type === 'WAIT'
     ? { ...operation, Status: 'SUCCEEDED', EndTimestamp: now }

@@ -26,7 +26,7 @@ export class DurableFunctions {
 
   /**
    * Starts an execution. Idempotent by name, if the input is the same.
-   * @param functionName with or without a version
+   * @param functionName the name of the function, with or without a version
    * @throws LambdaError ResourceNotFoundException, InvalidParameterValueException, DurableExecutionAlreadyStartedException
    */
   start(functionName: string, input: string, name: string = randomUUID()): DurableExecution {
@@ -57,7 +57,7 @@ export class DurableFunctions {
     return execution;
   }
 
-  /** The execution of a callback. @throws LambdaError ResourceNotFoundException */
+  /** Finds the execution of a callback. @throws LambdaError ResourceNotFoundException */
   ofCallback(callbackId: string): DurableExecution {
     const execution = [...this.executions.values()].find((one) => one.hasCallback(callbackId));
     if (!execution) throw notFound('Callback not found');

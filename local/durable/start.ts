@@ -6,7 +6,7 @@ import { DurableFunctions, type DurableOptions } from './service.ts';
 import { statusChange } from './status-change.ts';
 
 export interface LocalDurableFunctions {
-  /** Named by AWS_ENDPOINT_URL_LAMBDA for the SDKs and the command line. */
+  /** The value of AWS_ENDPOINT_URL_LAMBDA, by which SDKs and the AWS CLI find the server. */
   endpoint: string;
   service: DurableFunctions;
   /** Stops all executions. */
@@ -14,12 +14,12 @@ export interface LocalDurableFunctions {
 }
 
 interface LocalOptions extends Pick<DurableOptions, 'secondMs'> {
-  /** The handlers of `withDurableExecution`, by the names of the functions. */
+  /** The handlers of `withDurableExecution`, by the name of the function. */
   handlers: OwnHandlers;
   port: number;
 }
 
-/** Durable functions in this process; each change of status goes to the event bus. */
+/** Runs durable functions in this process. Each change of status goes to the event bus. */
 export async function startDurableFunctions(
   events: Pick<Events, 'dispatch'>,
   { handlers, port, ...options }: LocalOptions,

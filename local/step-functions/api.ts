@@ -5,12 +5,12 @@ import type { StepFunctions } from './service.ts';
 
 type Fields = Record<string, Json>;
 
-/** Leaves absent fields out, like the service. */
+/** Leaves out undefined fields, as the service does. */
 type Answer = Record<string, unknown>;
 
 const MAX_OUTPUT_BYTES = 262_144;
 
-/** The operations of the Step Functions API that the local stack has, by name: a JSON request in, a JSON answer out. */
+/** The calls of the Step Functions API that the local stack answers, by name. */
 export const operations: Record<string, (service: StepFunctions, request: Fields) => Answer> = {
   CreateStateMachine: (service, request) => {
     const { arn, createdAt } = service.create({
@@ -86,7 +86,7 @@ export const operations: Record<string, (service: StepFunctions, request: Fields
     return {};
   },
   SendTaskHeartbeat: (service, request) => {
-    service.tokens.look(text(request, 'taskToken')).beat();
+    service.tokens.find(text(request, 'taskToken')).beat();
     return {};
   },
 };

@@ -6,8 +6,7 @@ import { ApiError, apiError } from './errors.ts';
 import type { StepFunctions } from './service.ts';
 
 /**
- * The API of Step Functions over HTTP, in the JSON 1.0 protocol of AWS. SDKs and `aws stepfunctions` find it by
- * AWS_ENDPOINT_URL_SFN. Signatures are not checked.
+ * Serves the API of Step Functions, in the JSON 1.0 protocol of AWS. SDKs and `aws stepfunctions` find it by AWS_ENDPOINT_URL_SFN. Signatures are not checked.
  */
 export async function startEndpoint(service: () => Promise<StepFunctions>, port: number): Promise<Listening> {
   return listen(async (request, response) => {

@@ -5,11 +5,11 @@ export const apiError = (name: string, message: string): ApiError => Object.assi
 
 /** The failure of a task or an execution. */
 export class StatesError extends Error {
-  /** A field that the library requires of an error. */
+  /** The library requires this field of an error. */
   readonly isRetryable: boolean;
   readonly isCatchable: boolean;
 
-  /** @param terminal whether no Retry and no Catch may match it */
+  /** @param terminal true if no Retry and no Catch may match the error */
   constructor(name: string, cause = '', terminal = false) {
     super(cause);
     this.name = name;

@@ -8,7 +8,7 @@ export interface StateMachine {
   name: string;
   roleArn: string;
   type: 'STANDARD';
-  /** As it was given. */
+  /** The definition, as it was given. */
   text: string;
   definition: Definition;
   createdAt: Date;
@@ -36,10 +36,10 @@ export interface ExecutionOptions {
   statusChanged(execution: Execution): void;
 }
 
-/** A part of an execution, from the start or a redrive to the next end. */
+/** An attempt of an execution: from its start or a redrive to the next end. */
 const newAttempt = () => ({ controller: new AbortController(), end: Promise.withResolvers<void>() });
 
-/** One run of a state machine, from its start until it has ended, and on from there if it is redriven. */
+/** An execution of a state machine, which may be redriven after its end. */
 export class Execution {
   readonly machine: StateMachine;
   readonly arn: string;
@@ -47,7 +47,7 @@ export class Execution {
   readonly input: string;
   readonly startedAt = new Date();
   readonly history: Entry[] = [];
-  /** One for each redrive, with the token of the request. */
+  /** The redrives, each with the token of its request. */
   readonly redrives: { at: Date; token: string | undefined }[] = [];
   status: Status = 'RUNNING';
   stoppedAt: Date | undefined;
@@ -81,7 +81,7 @@ export class Execution {
     return this.#attempt.controller.signal;
   }
 
-  /** Why the execution cannot be redriven; undefined if it can. */
+  /** The reason why the execution cannot be redriven. Undefined if it can. */
   get notRedrivable(): string | undefined {
     const isFinal = this.status === 'RUNNING' || this.status === 'SUCCEEDED';
     return isFinal ? `Execution is ${this.status} and cannot be redriven` : undefined;
@@ -93,9 +93,9 @@ export class Execution {
   }
 
   /**
-   * Continues at the state that did not succeed, with the input of that state, as RedriveExecution does. The tries of its Retry and all
-   * timeouts count from the start again. A Parallel or Map state runs again as a whole.
-   * @param token requests with the same token redrive once
+   * Continues at the state that did not succeed, with the input of that state, as RedriveExecution does. The tries of its Retry and all timeouts count from the
+   * start again. A Parallel or Map state runs again as a whole.
+   * @param token requests with the same token redrive the execution only one time
    * @returns when the execution was redriven
    * @throws ApiError ExecutionNotRedrivable
    */
@@ -119,14 +119,14 @@ export class Execution {
   async #run(): Promise<void> {
     const { machine, secondMs, limitSecondMs = secondMs, perform } = this.#options;
     const { signal } = this; // the signal of this attempt, not of a later one
-    await setImmediate(); // the caller that starts it is answered first
+    await setImmediate(); // so that the caller that starts it is answered first
     if (signal.aborted) return;
     const { result, abort } = interpret({
       definition: { ...machine.definition, StartAt: this.#reached.state },
       input: this.#reached.input,
       context: { Execution: this.#context(), StateMachine: { Id: machine.arn, Name: machine.name } },
       perform: async (task) => {
-        // The library may start one more attempt after it was aborted.
+        // The library may start another attempt at a task after it was aborted.
         if (signal.aborted) throw new StatesError('States.Runtime', 'the execution has ended', true);
         this.#record({ type: 'TaskScheduled' });
         return perform(this, task);
@@ -142,7 +142,7 @@ export class Execution {
     if (!signal.aborted) this.#ends(...outcome); // if aborted, this attempt has ended already, and the next one may run
   }
 
-  /** `$$.Execution` */
+  /** The value of `$$.Execution`. */
   #context(): Json {
     const redrivenAt = this.redrives.at(-1)?.at;
     return {
@@ -152,13 +152,13 @@ export class Execution {
     };
   }
 
-  #ends(...[status, told]: End): void {
+  #ends(...[status, outcome]: End): void {
     if (this.status !== 'RUNNING') return;
     this.status = status;
     this.stoppedAt = new Date();
-    this.output = told.output;
-    this.error = told.error;
-    this.cause = told.cause;
+    this.output = outcome.output;
+    this.error = outcome.error;
+    this.cause = outcome.cause;
     const name = { TIMED_OUT: 'TimedOut', ABORTED: 'Aborted', FAILED: 'Failed' }[status as string] ?? 'Succeeded';
     this.#record({ type: `Execution${name}` });
     this.#attempt.controller.abort();
@@ -171,7 +171,7 @@ export class Execution {
   }
 }
 
-type End = [status: Status, told: { output?: string; error?: string | undefined; cause?: string | undefined }];
+type End = [status: Status, outcome: { output?: string; error?: string | undefined; cause?: string | undefined }];
 
 function succeeded(output: Json): End {
   checkSize(output, 'output of the execution');
@@ -183,7 +183,7 @@ function failed(error: Error): End {
   return ['FAILED', failure((error.cause ?? error) as Error)];
 }
 
-/** Whether an execution can be redriven, in the words of the service. */
+/** The redrive status of an execution, as the service answers it. */
 export const redriveStatus = ({ notRedrivable: reason }: Execution) =>
   reason === undefined
     ? { redriveStatus: 'REDRIVABLE' }

@@ -37,10 +37,10 @@ export async function performTask(around: Surroundings, execution: Execution, ta
 
 type Limits = ReturnType<typeof limitsOf>;
 
-/** `exceeded` fails at the task's timeout, when a heartbeat is missing, and when its execution ends. `end` must be called. */
+/** The limits of a task. `exceeded` rejects at the timeout, when a heartbeat is missing, and when the execution ends. `end` must be called. */
 function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal) {
   const { promise: exceeded, reject } = Promise.withResolvers<never>();
-  exceeded.catch(() => {}); // nobody waits for it once the task has ended
+  exceeded.catch(() => {}); // nobody awaits it after the task has ended
   const after = (ms: number | undefined) =>
     ms === undefined ? undefined : setTimeout(() => timeoutError().then(reject, reject), ms);
   const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));
@@ -94,7 +94,7 @@ async function invoked(around: Surroundings, { FunctionName, Payload = {} }: Fie
   return { ExecutedVersion: '$LATEST', Payload: result, StatusCode: 200 };
 }
 
-/** The task continues when its token is sent back, and fails if the call that passes the token on fails. */
+/** Waits until the token of a task is sent back. Fails if the call that passes the token on fails. */
 function untilSent(
   tokens: Tokens,
   { token, beat }: { token: string; beat: () => void },
@@ -123,14 +123,14 @@ function stopped(around: Surroundings, { ExecutionArn, Error: error, Cause: caus
     execution.stop(error as string | undefined, cause as string | undefined);
     return { StopDate: execution.stoppedAt?.toISOString() ?? null };
   } catch (error) {
-    // The SDK integrations have prefixes of their own.
+    // The errors of SDK integrations have their own prefix.
     if (error instanceof ApiError) throw new StatesError(`Sfn.${error.name}Exception`, error.message);
     throw error;
   }
 }
 
-/** The end of the execution stops the child. A timeout of the task does not: AWS does not document that it would. */
-async function childOutput(child: Execution, parentEnded: AbortSignal, told: (text: string) => Json): Promise<Json> {
+/** Waits for the output of a child. The end of the parent stops the child. A timeout of the task does not, because AWS does not document that it would. */
+async function childOutput(child: Execution, parentEnded: AbortSignal, parsed: (text: string) => Json): Promise<Json> {
   const stop = () => child.stop();
   parentEnded.addEventListener('abort', stop);
   child.ended.then(() => parentEnded.removeEventListener('abort', stop));
@@ -139,10 +139,10 @@ async function childOutput(child: Execution, parentEnded: AbortSignal, told: (te
     ...(child.cause !== undefined && { Cause: child.cause }),
     ...(child.error !== undefined && { Error: child.error }),
     ExecutionArn: child.arn,
-    Input: told(child.input),
+    Input: parsed(child.input),
     InputDetails: { Included: true },
     Name: child.name,
-    ...(child.output !== undefined && { Output: told(child.output), OutputDetails: { Included: true } }),
+    ...(child.output !== undefined && { Output: parsed(child.output), OutputDetails: { Included: true } }),
     StartDate: child.startedAt.getTime(),
     StateMachineArn: child.machine.arn,
     Status: child.status,

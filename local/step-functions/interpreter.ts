@@ -23,7 +23,7 @@ export interface Task {
 export interface Interpretation {
   definition: Definition;
   input: Json;
-  /** `$$`, without the fields of a state. */
+  /** The value of `$$`, without the fields of a state. */
   context: Record<string, Json>;
   perform(task: Task): Promise<Json>;
   /** Called at every state transition. */
@@ -46,7 +46,7 @@ export function checkSize(payload: Json, what: string): void {
     throw new StatesError('States.DataLimitExceeded', `The ${what} exceeds 262144 bytes`, true);
 }
 
-/** Practically no timeout, within the limit of a timer. Without it the library ends a task after a minute. */
+/** Practically no timeout, within the limit of a timer. Without a timeout, the library ends a task after a minute. */
 const UNTIMED = { TimeoutSeconds: 2_000_000 };
 
 export type State = Record<string, Json>;
@@ -58,7 +58,7 @@ interface Visit {
   Task: { Token: string };
 }
 
-/** What an execution keeps about the states that it has entered. */
+/** The record of the states that an execution has entered. */
 interface Execution {
   run: Interpretation;
   visits: Record<string, Visit>;
@@ -69,10 +69,9 @@ interface Execution {
 }
 
 /**
- * Runs a definition on aws-local-stepfunctions. That library knows neither `$$.State` nor `$$.Task`, nor JSONata, heartbeats
- * or service integrations, and takes its states from an object: so it is given one that makes a state at every entry, with
- * the paths to the state's own context bound to that entry. A Wait state that the library would end at another time than AWS
- * becomes a task.
+ * Runs a definition on aws-local-stepfunctions. That library supports neither `$$.State` and `$$.Task`, nor JSONata, heartbeats and service integrations.
+ * It reads its states from an object, so it gets an object that makes a state each time the state is entered, with the paths to the state's own context
+ * bound to that entry. A Wait state that the library would end at another time than AWS becomes a task.
  */
 export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
   const ending = new AbortController();
@@ -86,7 +85,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
   };
   const states = watched(execution, run.definition as unknown as State);
   const machine = new StateMachine(states as unknown as Definition, {
-    validationOptions: { noValidate: true }, // it was validated when it was created
+    validationOptions: { noValidate: true }, // the definition was validated when the state machine was created
   });
   const taskResourceLocalHandlers = new Proxy({}, { get: () => byVisit });
   const { result, abort, eventLogs } = machine.run(run.input, {
@@ -105,7 +104,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
   };
 }
 
-/** A definition, or a branch of one, whose states are made when they are entered. */
+/** A definition, or a branch of one, that makes its states when they are entered. */
 function watched(execution: Execution, definition: State): State {
   const states = definition.States as Record<string, State>;
   const entries = Object.keys(states).map((name) => [
@@ -198,7 +197,7 @@ function waitAsTask(entered: Entered, bound: State): State {
   return asTask(entered, until, { InputPath, OutputPath, Next, End });
 }
 
-/** The library tells a handler only the name of the state, which concurrent iterations of a Map share. So the parameters name the entry. */
+/** The library passes only the name of the state to a handler, and concurrent iterations of a Map share that name. So the parameters name the entry. */
 function boundTask(entered: Entered, state: State, bound: State): State {
   const { run, visit, name, attempts, limitSecondMs } = entered;
   const { Parameters: parameters, HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;
@@ -243,7 +242,7 @@ export const isJsonata = (state: State): boolean => state.QueryLanguage === 'JSO
 
 const definedOf = (fields: Record<string, Json | undefined>): State => JSON.parse(JSON.stringify(fields));
 
-/** Replaces references to the state's part of `$$` by those of this visit. States within the state are entered later, and bound then. */
+/** Binds the references to the state's part of `$$` to this visit. States inside of the state are bound later, when they are entered. */
 function rebind(state: State, visit: string): State {
   return JSON.parse(JSON.stringify(state), (name, value) =>
     typeof value === 'string' && /(\.\$|Path|Variable)$/.test(name)
@@ -279,6 +278,6 @@ let learned: ReturnType<typeof learnTimeoutError> | undefined;
 
 /** States.Timeout, which States.TaskFailed does not match. */
 export async function timeoutError(): Promise<Error> {
-  learned ??= learnTimeoutError(); // only at the first timeout: most executions have none
+  learned ??= learnTimeoutError(); // only at the first timeout, because most executions have none
   return Object.assign(new (await learned)(), { message: '' });
 }

@@ -28,7 +28,7 @@ async function run(expression: string, states: States): Promise<Json> {
   try {
     const result: unknown = await jsonata(expression).evaluate(undefined, { states, parse: JSON.parse });
     if (result === undefined) throw new Error('the expression is undefined');
-    return JSON.parse(JSON.stringify(result)); // without what the library adds to arrays
+    return JSON.parse(JSON.stringify(result)); // this drops the properties that the library adds to arrays
   } catch (error) {
     throw new StatesError('States.QueryEvaluationError', `${expression}: ${(error as Error).message}`);
   }

@@ -14,9 +14,9 @@ export interface StepFunctionsOptions {
   statusChanged?(execution: Execution): void;
   /** How long a second of a definition takes, in milliseconds: 1000 except in tests. */
   secondMs?: number;
-  /** The same for a second of a timeout or a heartbeat. */
+  /** How long a second of a timeout or a heartbeat takes. */
   limitSecondMs?: number;
-  /** What is wrong with a definition; empty if nothing is. Tests that are not about it spare themselves the validator's. */
+  /** Returns what is wrong with a definition, or an empty text. Tests of other things replace it, because the validator is slow. */
   complaints?: (definition: Definition) => string;
 }
 
@@ -36,7 +36,7 @@ export class StepFunctions {
   }
 
   /**
-   * Idempotent, as long as the definition is the same.
+   * Creates a state machine. Idempotent, if the definition is the same.
    * @throws ApiError InvalidName, InvalidDefinition, StateMachineTypeNotSupported, StateMachineAlreadyExists
    */
   create(request: { name: string; definition: string; roleArn?: string; type?: string }): StateMachine {
@@ -69,7 +69,7 @@ export class StepFunctions {
   }
 
   /**
-   * Idempotent by name and input while the execution runs.
+   * Starts an execution. Idempotent by name and input while the execution runs.
    * @throws ApiError StateMachineDoesNotExist, InvalidName, InvalidExecutionInput, ExecutionAlreadyExists
    */
   start({
@@ -118,7 +118,7 @@ export class StepFunctions {
   }
 }
 
-/** Texts that were found valid: the validator compiles its schemas each time, which takes a tenth of a second. */
+/** Definitions that were found valid, because each validation takes a tenth of a second. */
 const valid = new Set<string>();
 
 function complaintsOfValidator(definition: Definition): string {
@@ -126,7 +126,7 @@ function complaintsOfValidator(definition: Definition): string {
   return isValid ? '' : errorsText('\n');
 }
 
-/** @throws ApiError InvalidDefinition with what the validator complains of */
+/** Parses a definition. @throws ApiError InvalidDefinition with the complaints of the validator */
 function parsed(text: string, complaintsOf: (definition: Definition) => string): Definition {
   if (!isJson(text)) throw apiError('InvalidDefinition', 'Invalid State Machine Definition: not JSON');
   const definition = JSON.parse(text) as Definition;

@@ -8,7 +8,7 @@ import type { StepFunctionsOptions as ServiceOptions, StepFunctions } from './se
 import { statusChange } from './status-change.ts';
 
 export interface LocalStepFunctions {
-  /** Named by AWS_ENDPOINT_URL_SFN for the SDKs and the command line. */
+  /** The value of AWS_ENDPOINT_URL_SFN, by which SDKs and the AWS CLI find the server. */
   endpoint: string;
   service(): Promise<StepFunctions>;
   /** Stops all executions. */
@@ -21,9 +21,8 @@ interface StepFunctionsOptions extends Omit<ServiceOptions, 'invoke' | 'statusCh
 }
 
 /**
- * Step Functions over the functions of this process, with the state machines of serverless.yml; each change of status
- * goes to the event bus. Interpreter and validator are loaded at the first request, because most users of the local stack
- * never send one.
+ * Runs Step Functions over the functions of this process, with the state machines of serverless.yml. Each change of status goes to the event bus. The
+ * interpreter and the validator are loaded at the first request, because most users of the local stack never send one.
  */
 export async function startStepFunctions(
   functions: Functions,

@@ -8,7 +8,7 @@ export interface WaitingTask {
   beat(): void;
 }
 
-/** Task tokens: each is open from the start of its task until one answer, a timeout or the end of its execution. */
+/** The task tokens. A token is open from the start of its task until the first answer, a timeout, or the end of its execution. */
 export class Tokens {
   readonly #open = new Map<string, WaitingTask>();
   readonly #closed = new Set<string>();
@@ -25,15 +25,15 @@ export class Tokens {
     if (this.#open.delete(token)) this.#closed.add(token);
   }
 
-  /** Closes it. @throws ApiError as `look` */
+  /** Closes a token. @throws ApiError as `find` */
   take(token: string): WaitingTask {
-    const task = this.look(token);
+    const task = this.find(token);
     this.close(token);
     return task;
   }
 
-  /** @throws ApiError InvalidToken, TaskDoesNotExist, or TaskTimedOut if it was answered or has ended */
-  look(token: string): WaitingTask {
+  /** The task of an open token. @throws ApiError InvalidToken, TaskDoesNotExist, or TaskTimedOut if the task was answered or has ended */
+  find(token: string): WaitingTask {
     const task = this.#open.get(token);
     if (task) return task;
     if (this.#closed.has(token))
@@ -43,7 +43,7 @@ export class Tokens {
   }
 }
 
-/** Opaque, and as long as those of AWS. */
+/** Makes an opaque token that is as long as those of AWS. */
 export const newToken = (id: string) => `AAAA${Buffer.from(`${id}${id}`).toString('base64url')}`;
 
 const isToken = (text: string) => /^AAAA[\w-]{96}$/.test(text);

@@ -9,7 +9,7 @@ interface Waits {
 }
 
 /**
- * Waits as a Wait state with one of these fields does.
+ * Waits like a Wait state with one of these fields.
  * @throws StatesError States.QueryEvaluationError, States.Runtime (not a timestamp)
  */
 export async function wait(
@@ -30,7 +30,7 @@ function wholeSeconds(seconds: Json | undefined): number {
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** In epoch milliseconds, but whole seconds, because AWS cuts the milliseconds of a timestamp. */
+/** A timestamp in epoch milliseconds, but in whole seconds, because AWS cuts off the milliseconds. */
 function timeOf(timestamp: Json): number {
   const text = String(timestamp);
   if (TIMESTAMP.test(text)) return Math.floor(Date.parse(text) / 1000) * 1000;

@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { DynamoDBClient, ListTablesCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { chromium } from 'playwright-core';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { startGuardedDynamodb } from '../../local/dynamodb.ts';
+import { startGatedDynamodb } from '../../local/dynamodb.ts';
 import { startEventBus } from '../../local/event-bus.ts';
 import type { BusEvent } from '../../local/events.ts';
+import { startGate } from '../../local/gate.ts';
 import { startGateway } from '../../local/gateway.ts';
-import { startGuard } from '../../local/guard.ts';
 import { listen } from '../../local/listen.ts';
 import { CLOSED_TO_BROWSERS, freePort, portClosedToBrowsers, whyNotFree } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
@@ -21,7 +21,7 @@ import { isFull } from '../support/time/rounds.ts';
 const executablePath = chromiumIn();
 const called: string[] = [];
 const events: BusEvent[] = [];
-const dynamodb = await startGuardedDynamodb(await freePort());
+const dynamodb = await startGatedDynamodb(await freePort());
 const s3 = await startS3(await freePort());
 const bus = await startEventBus((event) => void events.push(event));
 const acquire = { method: 'POST', path: '/v1/leases/acquire', name: 'acquire', timeoutSeconds: 5 };
@@ -241,11 +241,11 @@ describe('the DynamoDB proxy', () => {
     const before = await taken();
     const { platform } = process;
     Object.defineProperty(process, 'platform', { value: 'darwin' });
-    const guard = await startGuardedDynamodb(await freePort()).finally(() =>
+    const gate = await startGatedDynamodb(await freePort()).finally(() =>
       Object.defineProperty(process, 'platform', { value: platform }),
     );
     const more = (await taken()).filter((port) => !before.includes(port));
-    await guard.stop();
+    await gate.stop();
     expect(more).not.toEqual([]);
   });
 
@@ -280,9 +280,9 @@ describe('the DynamoDB proxy', () => {
     const emulator = await listen((_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.destroy());
     });
-    const guard = await startGuard({ endpoint: emulator.url, stop: emulator.stop }, 0);
-    await expect(fetch(guard.endpoint).then((answer) => answer.text())).rejects.toThrow();
-    await guard.stop();
+    const gate = await startGate({ endpoint: emulator.url, stop: emulator.stop }, 0);
+    await expect(fetch(gate.endpoint).then((answer) => answer.text())).rejects.toThrow();
+    await gate.stop();
   });
 
   it('the DynamoDB proxy fails with the emulator, and stops it at its end', async () => {
@@ -291,9 +291,9 @@ describe('the DynamoDB proxy', () => {
       endpoint: `http://127.0.0.1:${await freePort()}`,
       stop: async () => void stopped.push('emulator'),
     };
-    const guard = await startGuard(nobody, 0);
-    await expect(fetch(guard.endpoint)).rejects.toThrow('fetch failed');
-    await guard.stop();
+    const gate = await startGate(nobody, 0);
+    await expect(fetch(gate.endpoint)).rejects.toThrow('fetch failed');
+    await gate.stop();
     expect(stopped).toEqual(['emulator']);
   });
 });

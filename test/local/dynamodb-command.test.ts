@@ -100,15 +100,15 @@ it.each([
     await writeFile(join(PATH, 'java'), `#!/bin/sh\necho 'openjdk version "${version}"' >&2\n`, { mode: 0o755 });
     const asked = dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' });
     // Maven fails here, so a Java that is new enough ends in that failure.
-    await expect(asked).rejects.toThrow(isUsed ? /could not be fetched/ : /this machine does not have that emulator/);
+    await expect(asked).rejects.toThrow(isUsed ? /could not be downloaded/ : /this machine does not have that emulator/);
   }),
 );
 
-it('the command says why DynamoDB Local could not be fetched', () =>
+it('the command says why DynamoDB Local could not be downloaded', () =>
   inFolder('elsewhere', async () => {
     const PATH = await pathWith(1, 'java', 'mvn');
     await expect(dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' })).rejects.toThrow(
-      /^DynamoDB Local could not be fetched: /,
+      /^DynamoDB Local could not be downloaded: /,
     );
   }));
 

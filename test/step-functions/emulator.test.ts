@@ -167,11 +167,11 @@ describe('task tokens', () => {
     const outcome = task.catch((error: Error) => error.name);
     for (let beat = 0; beat < 4; beat++) {
       await vi.advanceTimersByTimeAsync(90);
-      tokens.look(token).beat();
+      tokens.find(token).beat();
     }
     await vi.advanceTimersByTimeAsync(100);
     expect(await outcome).toBe('States.Timeout');
-    expect(() => tokens.look(token)).toThrow(expect.objectContaining({ name: 'TaskTimedOut' }));
+    expect(() => tokens.find(token)).toThrow(expect.objectContaining({ name: 'TaskTimedOut' }));
     vi.useRealTimers();
   });
 

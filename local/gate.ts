@@ -3,14 +3,14 @@ import { pipeline } from 'node:stream';
 import type { Emulator } from './emulator.ts';
 import { listen } from './listen.ts';
 
-/** For requests without a Content-Type, such as those of the Rust crate object_store 0.12. dynoxide refuses such requests. */
+/** The content type of requests that name none, such as those of the Rust crate object_store 0.12, because dynoxide refuses requests without one. */
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
 
 /**
- * A server in front of an emulator that would answer anybody. It passes on requests of callers on this machine, and none of
- * web pages.
+ * Starts a server in front of an emulator, which itself would answer anybody. The server passes on requests of programs on this machine, but not those of web
+ * pages.
  */
-export async function startGuard(emulator: Emulator, port: number): Promise<Emulator> {
+export async function startGate(emulator: Emulator, port: number): Promise<Emulator> {
   const agent = new Agent({ keepAlive: true });
   const { host } = new URL(emulator.endpoint);
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -18,9 +18,9 @@ export async function startGuard(emulator: Emulator, port: number): Promise<Emul
     const passed = { 'content-type': CONTENT_TYPE, ...headers, host };
     const forwarded = request(emulator.endpoint, { method, path, agent, headers: passed }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      pipeline(answer, outgoing, () => {}); // an answer that breaks off breaks off here, too
+      pipeline(answer, outgoing, () => {}); // an answer that is cut off is cut off here, too
     });
-    forwarded.on('error', () => outgoing.destroy()); // the caller's client tries again, as with any lost connection
+    forwarded.on('error', () => outgoing.destroy()); // the client of the caller then tries again
     outgoing.on('close', () => forwarded.destroy());
     incoming.pipe(forwarded);
   };
