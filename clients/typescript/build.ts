@@ -10,7 +10,7 @@ import { bundle } from './bundle.ts';
 
 const DIST = join(import.meta.dirname, 'dist');
 
-/** A module without a file, which imports what is measured. */
+/** The name of a module without a file, which imports the code to be measured. */
 const ENTRY = 'measured.js';
 
 await rm(DIST, { recursive: true, force: true });
@@ -33,7 +33,7 @@ for (const [part, most] of Object.entries({ ...MAX_BYTES, ...MINIFIED_BYTES }))
     process.exitCode = 1;
   }
 
-/** The compiler writes those of the domain too, which no public type names. */
+/** Writes the declarations of the client. The compiler also writes those of the domain, which are removed, because no public type names them. */
 async function declarations(): Promise<void> {
   const tsc = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', import.meta.dirname]);
@@ -47,7 +47,7 @@ async function declarations(): Promise<void> {
   await rm(join(DIST, 'types'), { recursive: true });
 }
 
-/** @throws Error where the file would load another one that nobody counts */
+/** The size of a file of the main entry. @throws Error if the file loads another file, whose size would not be counted */
 async function gzipped(name: string): Promise<number> {
   const code = await readFile(join(DIST, `${name}.js`));
   for (const [, next = ''] of `${code}`.matchAll(/(?:\bfrom|\bimport)\s*\(?"\.\/([^"]+)"/g))
@@ -55,7 +55,7 @@ async function gzipped(name: string): Promise<number> {
   return gzipSync(code).length;
 }
 
-/** An entry, or one export of `handlers` without the code of the others. */
+/** The size of an entry, or of one export of `handlers` without the code of the others, as a bundler writes it. */
 async function minified(name: string): Promise<number> {
   const isEntry = name === 'handlers' || name === 'durable' || name === 'testing';
   const contents = isEntry ? `export * from './${name}.js'` : `export { ${name} } from './handlers.js'`;

@@ -2,12 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
-/** Writes what follows from the contract into src/; with --check, fails where that would change it. */
+/** Generates the files of src/ that follow from the contract. With --check, fails if they differ. */
 const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '../../contract/openapi.json'), 'utf8'));
-/** A namespace is an option of the client, and no call of its own. */
+/** The client has an option for the namespace, so the calls of a namespace need no types. */
 for (const path of Object.keys(contract.paths ?? {})) if (path.startsWith('/v1/ns/')) delete contract.paths?.[path];
 delete contract.components?.parameters;
-/** The calls by GET. */
+/** The names of the calls by GET. */
 const READS = /^(read|who)/;
 
 const HEAD = '// Written from contract/openapi.json by npm run contract.\n\n';

@@ -29,7 +29,7 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
  * The service answers `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `capKey`, `runNext`,
  * `readLeases`, and the calls of `once` and of rates (`readOnce` and `readRates` for one key). Every other call is `Refused`.
  *
- * It does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the input, the order
+ * The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the input, the order
  * of a list by `sort`, lost responses and clocks that differ. To test these, run the service of `npm start`.
  * @example
  * const service = new MemoryService();
