@@ -100,7 +100,9 @@ it.each([
     await writeFile(join(PATH, 'java'), `#!/bin/sh\necho 'openjdk version "${version}"' >&2\n`, { mode: 0o755 });
     const asked = dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' });
     // Maven fails here, so a Java that is new enough ends in that failure.
-    await expect(asked).rejects.toThrow(isUsed ? /could not be downloaded/ : /this machine does not have that emulator/);
+    await expect(asked).rejects.toThrow(
+      isUsed ? /could not be downloaded/ : /this machine does not have that emulator/,
+    );
   }),
 );
 
