@@ -75,7 +75,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       retryAfterMs: retryAfterMs(),
       waiting: z.exactOptional(
         count(
-          'After a wait in line: the number of other waiters, counted up to 100. It is an estimate if `place` is above 20, and may be too low if 200 or more callers have given up within the last minute.',
+          'After a wait in line: the number of other waiters, counted up to 100. It is an estimate if `place` is above 20, and may be too low if 200 or more callers have stopped waiting within the last minute.',
         ),
       ),
       place: z.exactOptional(
@@ -83,7 +83,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       ),
       retryWith: z.exactOptional(
         texts(
-          'The fields to add to the same call. After a wait in line, send it within `keptMs` to keep the position: without a `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
+          'The fields to add to the same call. After a wait in line, send it within `keptMs` to keep the position. If there is no `ticket`, the request has lost its position. A call of `once` with `per` keeps its slot.',
         ),
       ),
       comeBackMs: z.exactOptional(
@@ -117,7 +117,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     when: 'A third-party client is committing to the path, and its time is not over yet.',
     fields: {
       path: path(),
-      generation: count('How often the state of the path was contended.'),
+      generation: count('How often a commit has taken over the record of another one for the same precondition.'),
       retryAfterMs: retryAfterMs(),
     },
   },

@@ -24,7 +24,7 @@ export const MEANING = {
   limit:
     'The limit that the last grant of the key named. Null if that grant was exclusive, or no grant has named a limit.',
   waiting:
-    'The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. It may be too low if 200 or more callers have given up within the last minute.',
+    'The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. It may be too low if 200 or more callers have stopped waiting within the last minute.',
   alias: 'The alias, as `name:branch`.',
   path: 'The key of the object in the bucket.',
   commitId: 'The id of one commit.',

@@ -167,5 +167,5 @@ function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<PlaceProps, 'wait
   // The service does not send how much of a wait is left, so this is by the clock of this machine.
   const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
-    <span class="quiet">gives up <${At} instant=${deadline} /></span>`;
+    <span class="quiet">stops waiting <${At} instant=${deadline} /></span>`;
 }

@@ -22,7 +22,9 @@ export const committed = component<Committed>()(
     versionId: z.exactOptional(text('The version of the object, if the bucket has versions.')),
     size: nullable(count('The size in bytes. Null if `etag` is null.')),
     commitId: text(`${MEANING.commitId} If the request has none, the service chooses one.`),
-    generation: z.exactOptional(count('How often the state of the path was contended.')),
+    generation: z.exactOptional(
+      count('How often a commit has taken over the record of another one for the same precondition.'),
+    ),
     protocol: oneOf(PROTOCOLS, 'The commit protocol of the deployment.'),
     repeated: flag('True if it may have been an earlier try that took effect.'),
   }),
@@ -38,7 +40,7 @@ export const fence = component<Fence>()(
 );
 
 const inFlightFields = () => ({
-  generation: count('How often the state of the path was contended.'),
+  generation: count('How often a commit has taken over the record of another one for the same precondition.'),
   timeoutMs: nullable(count('How long the writer may take, in milliseconds.')),
   commitId: nullable(text(`${MEANING.commitId} Null for a third-party client.`)),
   writtenAt: nullable(instant('When the commit began. Null for a third-party client.')),

@@ -74,7 +74,7 @@ export const previous = component<Previous>()(
     fence: count(MEANING.fence),
     ended: oneOf(
       ENDINGS,
-      'How that grant ended. `superseded`: its holder released it because a newer request had asked the holder to stop. `expired`: even if the holder was asked to stop, but did not release the grant.',
+      'How that grant ended. `superseded`: its holder released it because a newer request had asked the holder to stop. `expired`: the grant expired, even if the holder had been asked to stop.',
     ),
     at: instant('When that grant ended.'),
     by: z.exactOptional(

@@ -28,7 +28,7 @@ export const LEASE_ROUTES = [
     request: acquireRequest,
     success: {
       201: {
-        description: 'The caller has its grant. Or its task is parked, was notified, or has ended.',
+        description: 'The caller has its grant, or its task is parked, was notified, or has ended.',
         answer: z.union([acquired, parked]),
       },
       200: {

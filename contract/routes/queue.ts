@@ -58,7 +58,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Withdraw a request',
     description:
-      'For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and the authenticated caller must be those of the acquisition. A call of the request that is still in line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the last try.',
+      'For a caller that stops waiting: takes its request out of the line, or ends its grant. The request id, the holder and the authenticated caller must be those of the acquisition. A call of the request that is still in line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the last try.',
     request: withdrawRequest,
     success: { 200: { description: 'Whether the request waited or had a grant.', answer: withdrawn } },
     errors: ['OutcomeUnknown'],

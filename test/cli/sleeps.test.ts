@@ -102,7 +102,7 @@ it('holdfast queue lists a sleeper after the others, and status counts it', asyn
   const { stdout } = await cli.call(['queue', key], { env });
   expect(stdout.split('\n\n')[1]?.split('\n')).toEqual([
     expect.stringMatching(/^PLACE +KIND +HOLDER +WAITED +STATE +TICKET$/),
-    expect.stringMatching(/^ +1 +task +task +\S+ +gives up in (9m \d+s|10m) +\S+$/),
+    expect.stringMatching(/^ +1 +task +task +\S+ +stops waiting in (9m \d+s|10m) +\S+$/),
     expect.stringMatching(/^ +2 +caller +drowsy +\S+ +asleep, due (in \d+s|\d+s ago) +\S+$/),
     '',
   ]);

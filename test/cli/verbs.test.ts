@@ -449,7 +449,7 @@ describe('problems of the service', () => {
     const env = { HOLDFAST_ENDPOINT: server.url };
     const table = await cli.call(['queue', 'k'], { env });
     const shown = 'a\\x1b[2J\\u202e\\nb\\x9b';
-    expect(table.stdout).toMatch(/^ +1 +task +a.* \d+d( \d+h)? +gives up \d+d( \d+h)? ago +t1$/m);
+    expect(table.stdout).toMatch(/^ +1 +task +a.* \d+d( \d+h)? +stops waiting \d+d( \d+h)? ago +t1$/m);
     expect(table.stdout.split(shown).length).toBe(4); // the holder, and two that wait
     const lines = await cli.call(['queue', 'k', '--json'], { env });
     for (const { stdout } of [table, lines]) expect(/[\p{Cc}\u202e]/u.test(stdout.replaceAll('\n', ''))).toBe(false);

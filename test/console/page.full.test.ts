@@ -276,9 +276,9 @@ describe.runIf(executablePath)('the page', () => {
     await caller.getByText(/^patient/).waitFor();
     await caller.getByText(/has waited [1-9] s/).waitFor();
     expect(await caller.locator('.draining').count()).toBe(0);
-    expect(await caller.getByText('gives up').count()).toBe(0);
+    expect(await caller.getByText('stops waiting').count()).toBe(0);
     await task.getByText(/has waited [1-9] s/).waitFor();
-    await task.getByText('gives up').waitFor();
+    await task.getByText('stops waiting').waitFor();
     await task.locator('.draining').getByText('59 min').waitFor();
     expect(await faults(page, 'line')).toEqual([]);
     await waiting.end();

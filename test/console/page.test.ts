@@ -291,7 +291,7 @@ describe.runIf(executablePath)('the page', () => {
       .nth(1)
       .getByText(/^asleep, due in \d+ s$/)
       .waitFor();
-    expect(await places.nth(1).getByText('gives up').count()).toBe(0);
+    expect(await places.nth(1).getByText('stops waiting').count()).toBe(0);
     expect(await violations(page)).toEqual([]);
     await page.getByRole('button', { name: 'Cancel… the wait of sleeper' }).click();
     await page.getByRole('button', { name: 'Take it out' }).click();

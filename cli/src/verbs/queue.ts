@@ -125,7 +125,7 @@ function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): 
 function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter']): string | null {
   const until = (instant: string) => untilText(Date.parse(instant) - Date.now());
   const moved = movedBy !== undefined && `moved by ${movedBy ?? 'an operator'}`;
-  const end = dueAt ? `asleep, due ${until(dueAt)}` : kind !== 'caller' && `gives up ${until(deadline)}`;
+  const end = dueAt ? `asleep, due ${until(dueAt)}` : kind !== 'caller' && `stops waiting ${until(deadline)}`;
   return [moved, end, replace && `replaces ${replace}`].filter(Boolean).join(', ') || null;
 }
 

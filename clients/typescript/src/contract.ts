@@ -370,7 +370,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw a request
-         * @description For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and the authenticated caller must be those of the acquisition. A call of the request that is still in line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the last try.
+         * @description For a caller that stops waiting: takes its request out of the line, or ends its grant. The request id, the holder and the authenticated caller must be those of the acquisition. A call of the request that is still in line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the last try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -1054,7 +1054,7 @@ export interface components {
             etag: string | null;
             /**
              * Format: int64
-             * @description How often the state of the path was contended.
+             * @description How often a commit has taken over the record of another one for the same precondition.
              */
             generation?: number;
             /** @description The key of the object in the bucket. */
@@ -1080,7 +1080,7 @@ export interface components {
             commitId: string | null;
             /**
              * Format: int64
-             * @description How often the state of the path was contended.
+             * @description How often a commit has taken over the record of another one for the same precondition.
              */
             generation: number;
             /**
@@ -1100,7 +1100,7 @@ export interface components {
             code: "CommitInProgress";
             /**
              * Format: int64
-             * @description How often the state of the path was contended.
+             * @description How often a commit has taken over the record of another one for the same precondition.
              */
             generation: number;
             /** @description The key of the object in the bucket. */
@@ -1782,7 +1782,7 @@ export interface components {
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. It may be too low if 200 or more callers have given up within the last minute.
+             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. It may be too low if 200 or more callers have stopped waiting within the last minute.
              */
             waiting: number;
         };
@@ -1895,7 +1895,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
-            /** @description The fields to add to the same call. After a wait in line, send it within `keptMs` to keep the position: without a `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot. */
+            /** @description The fields to add to the same call. After a wait in line, send it within `keptMs` to keep the position. If there is no `ticket`, the request has lost its position. A call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1910,7 +1910,7 @@ export interface components {
             used: number;
             /**
              * Format: int64
-             * @description After a wait in line: the number of other waiters, counted up to 100. It is an estimate if `place` is above 20, and may be too low if 200 or more callers have given up within the last minute.
+             * @description After a wait in line: the number of other waiters, counted up to 100. It is an estimate if `place` is above 20, and may be too low if 200 or more callers have stopped waiting within the last minute.
              */
             waiting?: number;
         } & {
@@ -2531,7 +2531,7 @@ export interface components {
             expectedEtag: string | null;
             /**
              * Format: int64
-             * @description How often the state of the path was contended.
+             * @description How often a commit has taken over the record of another one for the same precondition.
              */
             generation: number;
             /** @description The key of the object in the bucket. */
@@ -2612,7 +2612,7 @@ export interface components {
             /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. If the grant was `superseded`, the newer holder. Absent if the record does not say. */
             by?: string;
             /**
-             * @description How that grant ended. `superseded`: its holder released it because a newer request had asked the holder to stop. `expired`: even if the holder was asked to stop, but did not release the grant.
+             * @description How that grant ended. `superseded`: its holder released it because a newer request had asked the holder to stop. `expired`: the grant expired, even if the holder had been asked to stop.
              * @enum {string}
              */
             ended: "released" | "expired" | "broken" | "executionEnded" | "superseded";
@@ -3654,7 +3654,7 @@ export interface components {
         Waiter: {
             /**
              * Format: date-time
-             * @description When the wait ends with `LeaseHeld`. For a call: when the present call ends, though its program may call again. For a caller that sleeps: when its place is given up.
+             * @description When the wait ends with `LeaseHeld`. For a call: when the present call ends, though its program may call again. For a caller that sleeps: when it loses its place.
              */
             deadline: string;
             /**
@@ -4387,7 +4387,7 @@ export interface operations {
                     "application/json": components["schemas"]["AcquiredGrant"];
                 };
             };
-            /** @description The caller has its grant. Or its task is parked, was notified, or has ended. */
+            /** @description The caller has its grant, or its task is parked, was notified, or has ended. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */

@@ -281,7 +281,7 @@ class Commit(_Commit, total=False):
     versionId: str
     """The version of the object, if the bucket has versions."""
     generation: int
-    """How often the state of the path was contended."""
+    """How often a commit has taken over the record of another one for the same precondition."""
 
 
 class CommitFence(TypedDict):
@@ -299,7 +299,7 @@ class CommitInFlight(TypedDict):
     """A commit that has begun and has not replaced the object. Its writer may have exited."""
 
     generation: int
-    """How often the state of the path was contended."""
+    """How often a commit has taken over the record of another one for the same precondition."""
     timeoutMs: int | None
     """How long the writer may take, in milliseconds."""
     commitId: str | None
@@ -1071,7 +1071,7 @@ class PathInFlight(TypedDict):
     expectedEtag: str | None
     """The ETag that the commit replaces, with its quotes. Null if the commit creates the object."""
     generation: int
-    """How often the state of the path was contended."""
+    """How often a commit has taken over the record of another one for the same precondition."""
     timeoutMs: int | None
     """How long the writer may take, in milliseconds."""
     commitId: str | None
@@ -1642,7 +1642,7 @@ class CommitInProgress(HoldfastError):
     path: str
     """The key of the object in the bucket."""
     generation: int
-    """How often the state of the path was contended."""
+    """How often a commit has taken over the record of another one for the same precondition."""
 
 
 class Conflict(HoldfastError):
@@ -1980,12 +1980,12 @@ class Calls(ABC):
     ) -> Withdrawn | NotWithdrawn:
         """Withdraw a request.
 
-        For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and
-        the authenticated caller must be those of the acquisition. A call of the request that is still in line fails
-        with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the
-        key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was
-        withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the
-        last try.
+        For a caller that stops waiting: takes its request out of the line, or ends its grant. The request id, the
+        holder and the authenticated caller must be those of the acquisition. A call of the request that is still in
+        line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next
+        grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request
+        that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw
+        after the last try.
         """
         request = given(key=key, requestId=request_id, holder=holder, ticket=ticket)
         return cast("Withdrawn | NotWithdrawn", self.call("withdraw", request, timeout=timeout))
@@ -2863,12 +2863,12 @@ class AsyncCalls(ABC):
     ) -> Withdrawn | NotWithdrawn:
         """Withdraw a request.
 
-        For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and
-        the authenticated caller must be those of the acquisition. A call of the request that is still in line fails
-        with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the
-        key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was
-        withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the
-        last try.
+        For a caller that stops waiting: takes its request out of the line, or ends its grant. The request id, the
+        holder and the authenticated caller must be those of the acquisition. A call of the request that is still in
+        line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next
+        grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request
+        that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw
+        after the last try.
         """
         request = given(key=key, requestId=request_id, holder=holder, ticket=ticket)
         return cast("Withdrawn | NotWithdrawn", await self.call("withdraw", request, timeout=timeout))
