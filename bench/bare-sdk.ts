@@ -5,12 +5,12 @@ import { all, conditionFields } from '../shared/aws/condition.ts';
 import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
   beatBefore,
+  canBeHadAlone,
   entryAt,
   hasLeaseId,
   hasNoEndMark,
   isFenceBelow,
   isNotRemembered,
-  isToBeHadAlone,
   isUnmarked,
   wasNotFreedAfter,
 } from '../shared/locks/record/conditions.ts';
@@ -47,7 +47,7 @@ export async function acquire(key: string): Promise<string> {
         all(
           isUnmarked,
           isUnderCap(undefined, [{ limit: null }]),
-          isToBeHadAlone(acquiredAt - 500),
+          canBeHadAlone(acquiredAt - 500),
           isFenceBelow(acquiredAt),
           wasNotFreedAfter(acquiredAt + 500),
           isNotRemembered(proof.name),

@@ -21,7 +21,7 @@ import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } fro
 import { isNotCapped } from './record/capped.ts';
 import { isUnmarked } from './record/conditions.ts';
 import { NAMELESS } from './record/held-text.ts';
-import { hasMemory } from './record/identity.ts';
+import { isOnceRecord } from './record/identity.ts';
 
 const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 type HolderKind = (typeof HOLDER_KINDS)[number];
@@ -95,7 +95,7 @@ const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.
 
 const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((holderKind) => holderKind === kind);
 
-const finderOf = (item: Item) => (hasMemory(item.key?.S ?? '') ? findRun : findGrants);
+const finderOf = (item: Item) => (isOnceRecord(item.key?.S ?? '') ? findRun : findGrants);
 
 /** The records of keys and of `once`. The scan reads whole records, because the attributes of shared holders have no fixed names. */
 export const LOCKS: ExpirySource<LockKind> = {

@@ -1,7 +1,7 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import { isUncapped } from '../locks/record/capped.ts';
-import { isFenceBelow, isNotRemembered, isToBeHadAlone } from '../locks/record/conditions.ts';
+import { canBeHadAlone, isFenceBelow, isNotRemembered } from '../locks/record/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
 /** Neither the slot nor a later one is done, or the result has been kept long enough. @param cut now less the clock skew margin */
@@ -19,7 +19,7 @@ const keepsLonger = (keepUntil: number): Condition => ({
 /** The condition of begin (docs/protocols/once.md#writes). `judgeSlot` has the same rules for a record that was read. */
 export const mayBegin = ({ name, slot, fence, acquiredAt, keepMs }: OnceGrant, cut: number): Condition =>
   all(
-    isToBeHadAlone(cut),
+    canBeHadAlone(cut),
     isNotRemembered(name),
     isNotDone(slot, cut),
     isFenceBelow(fence),

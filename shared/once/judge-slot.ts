@@ -3,7 +3,7 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { EXCLUSIVE_WEIGHT } from '../locks/record/identity.ts';
 import { ending, entryOf } from '../locks/record/record.ts';
 import { leaseLost } from '../locks/record/refusals.ts';
-import { toEnd } from '../locks/record/room.ts';
+import { entriesToEnd } from '../locks/record/room.ts';
 import { keySummary } from '../locks/record/views.ts';
 import type { OnceRequest } from './once-grant.ts';
 import type { Done, OnceRecord } from './record.ts';
@@ -49,7 +49,9 @@ export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest,
   const ended = ending(record, request.name);
   if (ended) throw leaseLost(key, ended);
   return {
-    meaning: toEnd(record, { ...request, weight: EXCLUSIVE_WEIGHT, room: 0 }, { now, clockSkewMs }) ? 'free' : 'held',
+    meaning: entriesToEnd(record, { ...request, weight: EXCLUSIVE_WEIGHT, room: 0 }, { now, clockSkewMs })
+      ? 'free'
+      : 'held',
   };
 }
 

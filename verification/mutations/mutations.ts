@@ -71,8 +71,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'the fence of an exclusive grant is not behind the clock',
     changes: [
       change(
-        'Math.max((line?.seen.fence ?? seen?.fence ?? 0) + 1, now);',
-        '(line?.seen.fence ?? seen?.fence ?? now - 1) + 1;',
+        'Math.max((line?.seen.fence ?? record?.fence ?? 0) + 1, now);',
+        '(line?.seen.fence ?? record?.fence ?? now - 1) + 1;',
       ),
     ],
     only: 'leases',
@@ -441,10 +441,10 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no key is stuck',
     changes: [
       change(
-        `isToBeHadAlone(cut),
+        `canBeHadAlone(cut),
     isNotRemembered(name),
     isNotDone`,
-        `isToBeHadAlone(0),
+        `canBeHadAlone(0),
     isNotRemembered(name),
     isNotDone`,
       ),
@@ -551,7 +551,7 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no caller is granted the key while its cap is reached',
     changes: [
       change('const grant = { ...asked, room: roomUnder(cap, asked) };', 'const grant = asked;'),
-      change('const cap = record && capAt(record, {', 'const cap = record && !line && capAt(record, {'),
+      change('const cap = known && capAt(known, {', 'const cap = known && !line && capAt(known, {'),
       change('hasRoomAsSeen(line.seen, room), underCap, ...areAsSeen', 'hasRoomAsSeen(line.seen, room), ...areAsSeen'),
     ],
     only: 'permits',

@@ -7,7 +7,7 @@ import { MOST_PERIOD_SECONDS } from '../../periods.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { bothCaps } from '../record/cap-rules.ts';
 import { type Cap, capView, isNotCapped } from '../record/capped.ts';
-import { hasMemory } from '../record/identity.ts';
+import { isOnceRecord } from '../record/identity.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { readKey, secondsOf, ttlAfter, updateKey, type WritePart } from '../record/requests.ts';
@@ -141,7 +141,7 @@ function updateFor(
 ): CapUpdate {
   const lifts = limit === null;
   const hasCap = !lastRecord || lastRecord.cap !== undefined;
-  const far = ttlAfter(commandedAt + (hasMemory(key) ? MOST_KEEP_MS : 0));
+  const far = ttlAfter(commandedAt + (isOnceRecord(key) ? MOST_KEEP_MS : 0));
   const named: Item = lifts
     ? { cap_at: integer(commandedAt) }
     : {

@@ -4,7 +4,7 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark } from '../record/conditions.ts';
-import { ALONE, hasMemory, ONCE_IDS, proofOf } from '../record/identity.ts';
+import { ALONE, isOnceRecord, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
 import { leaseLost, lostReason } from '../record/refusals.ts';
@@ -86,7 +86,7 @@ function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSe
   const extension = { condition: expiresBefore(path, expiresAt), set, values };
   if (path !== ALONE) return extension;
   const seconds = { ...values, ':seconds': secondsOf(expiresAt) };
-  if (hasMemory(key))
+  if (isOnceRecord(key))
     return { ...extension, set: [...set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`], values: seconds };
   return {
     ...extension,

@@ -111,7 +111,7 @@ export const isNotInRing = (name: string): Condition =>
  * Nobody has the key, or only an exclusive holder whose grant has expired.
  * @param cut epoch milliseconds
  */
-export const isToBeHadAlone = (cut: number): Condition =>
+export const canBeHadAlone = (cut: number): Condition =>
   any(hasRoom(0, cut), {
     expression: 'used = :all AND #alone.e < :cut',
     names: { '#alone': ALONE },
@@ -175,7 +175,7 @@ export const isInUse = (path: string, cut: number): Condition => ({
 });
 
 /** No call has extended or ended any of these grants since the record was read. */
-export const stillStand = (entries: readonly HolderEntry[]): Condition[] =>
+export const areUnchanged = (entries: readonly HolderEntry[]): Condition[] =>
   entries.map(({ path, version }, nth) => ({
     expression: `#h${nth}.v = :v${nth}`,
     names: { [`#h${nth}`]: path },

@@ -5,9 +5,9 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HandedOff } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
-import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownOf, unusable } from './record.ts';
+import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
 import { isLate, type Written } from './requests.ts';
-import { type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome, toEnd } from './room.ts';
+import { entriesToEnd, type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome } from './room.ts';
 
 /**
  * How often a first try begins again because a duplicate call has changed the grant of the request. Each duplicate usually changes it once.
@@ -20,10 +20,10 @@ type WonTry = TryOutcome & { won: true };
 const MAX_TAKE_OVER_TRIES = 5;
 
 /** What a first try knows, and what it has done so far. */
-interface Trying {
+interface TryState {
   request: GrantRequest;
   /** The record as the last write returned it. Undefined before the first write. */
-  seen: KeyRecord | undefined;
+  record: KeyRecord | undefined;
   /** The expired holders that the next write replaces. */
   ended: readonly HolderEntry[];
   tries: number;
@@ -34,7 +34,7 @@ interface Trying {
 }
 
 /** One write of a first try. */
-interface Tried {
+interface Attempt {
   triedAt: number;
   /** The record as the call knew it before the write. */
   before: KeyRecord | undefined;
@@ -56,56 +56,56 @@ export async function firstTry(
   request: GrantRequest,
   call: Call,
 ): Promise<TryOutcome> {
-  const trying: Trying = { request, seen: undefined, ended: [], tries: 1, conflicts: 1, wasLineEmpty: false };
+  const state: TryState = { request, record: undefined, ended: [], tries: 1, conflicts: 1, wasLineEmpty: false };
   for (;;) {
-    const { seen: before, ended } = trying;
+    const { record: before, ended } = state;
     const triedAt = dependencies.clock.now();
-    const written = await writeTakeOver(dependencies, { ...trying, now: triedAt }, call);
-    trying.seen = written.record;
-    trying.ended = [];
-    const outcome = await decideByRecord(dependencies, { trying, tried: { triedAt, before, ended, written } }, call);
+    const written = await writeTakeOver(dependencies, { ...state, now: triedAt }, call);
+    state.record = written.record;
+    state.ended = [];
+    const outcome = await decideByRecord(dependencies, { state, attempt: { triedAt, before, ended, written } }, call);
     if (outcome !== 'again') return outcome;
   }
 }
 
-const mayTryAgain = (trying: Trying): boolean => trying.conflicts++ < MAX_DUPLICATE_CONFLICTS;
+const mayTryAgain = (state: TryState): boolean => state.conflicts++ < MAX_DUPLICATE_CONFLICTS;
 
 interface AfterWrite {
-  trying: Trying;
-  tried: Tried;
+  state: TryState;
+  attempt: Attempt;
 }
 
 /** Decides what the record means that a write returned (docs/protocols/locks.md#a-lost-condition). */
 async function decideByRecord(
   dependencies: LeaseDependencies,
-  { trying, tried }: AfterWrite,
+  { state, attempt }: AfterWrite,
   call: Call,
 ): Promise<OrAgain<TryOutcome>> {
-  const { landed, record } = tried.written;
-  const ownEntry = entryOf(record, trying.request.name);
+  const { landed, record } = attempt.written;
+  const ownEntry = entryOf(record, state.request.name);
   if (landed && ownEntry) {
-    const granted = await withSafeFence(dependencies, { tried, ownEntry }, call);
-    return granted ?? (mayTryAgain(trying) ? 'again' : { won: false, record });
+    const granted = await withSafeFence(dependencies, { attempt, ownEntry }, call);
+    return granted ?? (mayTryAgain(state) ? 'again' : { won: false, record });
   }
-  const repeated = await repeatOwn(dependencies, { trying, tried }, call);
+  const repeated = await repeatOwn(dependencies, { state, attempt }, call);
   if (repeated) return repeated;
   // Only in line can the caller replace the latest request, which may be away between two calls.
-  if (trying.request.replace && record.latest) return { won: false, record };
+  if (state.request.replace && record.latest) return { won: false, record };
   return record.mark === undefined
-    ? takeOver(dependencies, { trying, tried })
-    : serveLine(dependencies, { trying, record }, call);
+    ? takeOver(dependencies, { state, attempt })
+    : serveLine(dependencies, { state, record }, call);
 }
 
 /** Takes over from the expired holders. If they are too many for one write, the write only ends as many as it can. */
 const writeTakeOver = async (
   dependencies: LeaseDependencies,
-  { request, ended, seen, now }: Pick<Trying, 'request' | 'ended' | 'seen'> & { now: number },
+  { request, ended, record, now }: Pick<TryState, 'request' | 'ended' | 'record'> & { now: number },
   call: Call,
-): Promise<Tried['written']> => {
+): Promise<Attempt['written']> => {
   const { key } = request;
   const expired = ended.map((entry) => ({ entry, how: 'expired' }) as const);
   return ended.length <= MOST_ENDED
-    ? writeGrants(dependencies, { key, grants: [request], ended: expired, seen, now }, call)
+    ? writeGrants(dependencies, { key, grants: [request], ended: expired, record, now }, call)
     : writeEnds(dependencies, { key, ended: expired.slice(0, MOST_ENDED), now }, call);
 };
 
@@ -115,10 +115,10 @@ const writeTakeOver = async (
  */
 async function repeatOwn(
   dependencies: LeaseDependencies,
-  { trying, tried: { triedAt, written } }: AfterWrite,
+  { state, attempt: { triedAt, written } }: AfterWrite,
   call: Call,
 ): Promise<OrAgain<WonTry> | undefined> {
-  const { request } = trying;
+  const { request } = state;
   const { record } = written;
   await refuseEndedRequest(record, request);
   const ownEntry = entryOf(record, request.name);
@@ -131,7 +131,7 @@ async function repeatOwn(
   const repeated = await repeatGrant(dependencies, { request, record }, call);
   if (repeated) return repeated;
   // A duplicate call has changed the grant, so the next write reads it as that call has left it.
-  return ownOf(record, request.name, dependencies.clock.now()) && mayTryAgain(trying) ? 'again' : undefined;
+  return ownGrantOf(record, request.name, dependencies.clock.now()) && mayTryAgain(state) ? 'again' : undefined;
 }
 
 /** Whether the grant came from the line. Such a grant may still be unclaimed, or another call may be about to notify its task. */
@@ -163,25 +163,25 @@ async function repeatGrant(
 /** Hands off the free room to the waiters in line. @returns the request's own grant if the line gave it one, or a refusal */
 async function serveLine(
   dependencies: LeaseDependencies,
-  { trying, record }: { trying: Trying; record: KeyRecord },
+  { state, record }: { state: TryState; record: KeyRecord },
   call: Call,
 ): Promise<OrAgain<TryOutcome>> {
   const { clock, clockSkewMs } = dependencies;
-  const { request } = trying;
-  const isFree = toEnd(record, request, { now: clock.now(), clockSkewMs }) !== undefined;
-  const handedOff = isFree && !trying.wasLineEmpty ? await handOffIfAny(dependencies, record, call) : { record };
+  const { request } = state;
+  const isFree = entriesToEnd(record, request, { now: clock.now(), clockSkewMs }) !== undefined;
+  const handedOff = isFree && !state.wasLineEmpty ? await handOffIfAny(dependencies, record, call) : { record };
   if (handedOff === 'empty') {
-    trying.wasLineEmpty = true;
+    state.wasLineEmpty = true;
     return 'again';
   }
   const { record: after, isAsleep = false } = handedOff;
   // The line may have served an earlier waiter of the request, or a duplicate call may have a grant.
   await refuseEndedRequest(after, request);
-  const granted = ownOf(after, request.name, clock.now());
+  const granted = ownGrantOf(after, request.name, clock.now());
   const isUnclaimed = granted?.claimTtlMs !== undefined;
   const claimed = isUnclaimed && (await repeatGrant(dependencies, { request, record: after }, call));
   if (claimed) return claimed;
-  return granted && mayTryAgain(trying) ? 'again' : { won: false, record: after, isAsleep };
+  return granted && mayTryAgain(state) ? 'again' : { won: false, record: after, isAsleep };
 }
 
 /**
@@ -203,31 +203,31 @@ async function handOffIfAny(
 /** Finds the expired holders that the next write replaces. @returns a refusal if they would not make enough room */
 function takeOver(
   dependencies: LeaseDependencies,
-  { trying, tried: { triedAt, before, ended, written } }: AfterWrite,
+  { state, attempt: { triedAt, before, ended, written } }: AfterWrite,
 ): OrAgain<TryOutcome> {
-  const { request } = trying;
+  const { request } = state;
   const { won, record } = written;
   const isAlone = isAloneIn(request);
-  const latest = latestRelease(dependencies, { seen: before, now: triedAt });
+  const latest = latestRelease(dependencies, { record: before, now: triedAt });
   const isSameCap = before?.capAt === record.capAt;
   const isInTime = isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, triedAt));
   const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
   // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
     throw unusable(record, pathOf(request.name, isAlone));
-  if (!won) trying.tries++;
+  if (!won) state.tries++;
   const next = expiredToEnd(dependencies, { request, record, now: dependencies.clock.now() });
-  if (!next || trying.tries > MAX_TAKE_OVER_TRIES) return { won: false, record };
-  trying.ended = next;
+  if (!next || state.tries > MAX_TAKE_OVER_TRIES) return { won: false, record };
+  state.ended = next;
   return 'again';
 }
 
-/** As `toEnd`. An exclusive request leaves out an expired exclusive holder, because its write replaces that entry in any case. */
+/** As `entriesToEnd`. An exclusive request leaves out an expired exclusive holder, because its write replaces that entry in any case. */
 function expiredToEnd(
   { clockSkewMs }: LeaseDependencies,
   { request, record, now }: { request: GrantRequest; record: KeyRecord; now: number },
 ): HolderEntry[] | undefined {
-  const ended = toEnd(record, request, { now, clockSkewMs });
+  const ended = entriesToEnd(record, request, { now, clockSkewMs });
   return isAloneIn(request) ? ended?.filter(({ path }) => path !== ALONE) : ended;
 }
 
@@ -244,7 +244,7 @@ const isHigher = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefined, tried
  */
 async function withSafeFence(
   dependencies: LeaseDependencies,
-  { tried: { triedAt, ended, written }, ownEntry }: { tried: Tried; ownEntry: HolderEntry },
+  { attempt: { triedAt, ended, written }, ownEntry }: { attempt: Attempt; ownEntry: HolderEntry },
   call: Call,
 ): Promise<WonTry | undefined> {
   const { won, record, before } = written;

@@ -7,6 +7,8 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { roomUnder } from './cap-rules.ts';
 import { capAt, isUnderCap } from './capped.ts';
 import {
+  areUnchanged,
+  canBeHadAlone,
   hasNoLatest,
   hasNoSharedEntry,
   hasRoom,
@@ -14,9 +16,7 @@ import {
   hasUsed,
   isFenceBelow,
   isNotRemembered,
-  isToBeHadAlone,
   isUnmarked,
-  stillStand,
   wasNotFreedAfter,
 } from './conditions.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './identity.ts';
@@ -39,7 +39,7 @@ interface Grants {
   /** Undefined for a request that does not come from the line. */
   line?: LineLeft | undefined;
   /** The record as a call outside the line has read it. Undefined for a first try. */
-  seen?: KeyRecord | undefined;
+  record?: KeyRecord | undefined;
 }
 
 export interface GrantsWritten extends Written {
@@ -71,7 +71,7 @@ interface LineLeft {
  */
 export async function writeGrants(
   dependencies: LeaseDependencies,
-  { key, grants, ended, now, line, seen }: Grants,
+  { key, grants, ended, now, line, record }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const metNoFence = line !== undefined && line.seen.fence === undefined;
@@ -81,7 +81,7 @@ export async function writeGrants(
   }));
   const alone = grants.find(isAloneIn);
   const isBlind = alone !== undefined && line === undefined && ended.length === 0;
-  const write = { grants, entries, ended, now, line, seen };
+  const write = { grants, entries, ended, now, line, record };
   const parts: Partial<WritePart>[] = [
     entriesOf(write),
     alone ? totalsOfExclusive(write, alone) : totalsOfShared(write),
@@ -122,8 +122,8 @@ const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
  * The fence of an exclusive grant: the clock, or the last known fence + 1 if that is higher. So every
  * late try of an earlier call has a lower fence.
  */
-const fenceAlone = ({ line, seen, now }: Pick<GrantsWrite, 'line' | 'seen' | 'now'>): number =>
-  Math.max((line?.seen.fence ?? seen?.fence ?? 0) + 1, now);
+const fenceAlone = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' | 'now'>): number =>
+  Math.max((line?.seen.fence ?? record?.fence ?? 0) + 1, now);
 
 /** The attributes that an exclusive grant sets beside its entry. What the exclusive holder before has left there goes. */
 function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
@@ -187,26 +187,27 @@ function ringAfterLast({ ring: [last, ...slots] }: KeyRecord): ReturnType<typeof
 
 function conditionOf(
   dependencies: LeaseDependencies,
-  { grants, ended, line, seen, now, isBlind }: GrantsWrite & { isBlind: boolean },
+  { grants, ended, line, record, now, isBlind }: GrantsWrite & { isBlind: boolean },
 ): Condition {
   const endedEntries = ended.map(({ entry }) => entry);
-  const record = line?.seen ?? seen;
-  const cap = record && capAt(record, { now, clockSkewMs: dependencies.clockSkewMs });
+  const known = line?.seen ?? record;
+  const cap = known && capAt(known, { now, clockSkewMs: dependencies.clockSkewMs });
   const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(endedEntries);
-  const underCap = isUnderCap(record?.cap, grants);
-  const areAsSeen = stillStand(endedEntries);
+  const underCap = isUnderCap(known?.cap, grants);
+  const areAsSeen = areUnchanged(endedEntries);
   // If the fence is as seen, no grant has been made since. So no request of the line has received a grant in the meantime either.
   if (line) return all(hasRoomAsSeen(line.seen, room), underCap, ...areAsSeen, ...(line.also ?? []));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);
-  const most = isAlone ? fenceAlone({ line, seen, now }) : latestFence(dependencies, { seen, now });
+  const most = isAlone ? fenceAlone({ line, record, now }) : latestFence(dependencies, { record, now });
   return all(
     isUnmarked,
     underCap,
-    isBlind ? isToBeHadAlone(cut) : hasRoom(room, cut),
+    isBlind ? canBeHadAlone(cut) : hasRoom(room, cut),
+    // The try is not late: since the call began, no lease has come and gone, and no grant was released.
     isFenceBelow(most),
-    wasNotFreedAfter(latestRelease(dependencies, { seen, now })),
+    wasNotFreedAfter(latestRelease(dependencies, { record, now })),
     ...names.map(isNotRemembered),
     // The request's own expired grant may be one of those that end.
     ...(isAlone || endedEntries.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
@@ -221,8 +222,8 @@ function conditionOf(
  */
 export const latestRelease = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
-  { seen, now }: Pick<Grants, 'now' | 'seen'>,
-): number => Math.max(now + clockSkewMs, seen?.freedAt ?? 0);
+  { record, now }: Pick<Grants, 'now' | 'record'>,
+): number => Math.max(now + clockSkewMs, record?.freedAt ?? 0);
 
 /** How many grants may be made between the read of a record and the next try. Counts only if the fence is ahead of the clock. */
 const MOST_GRANTS_SINCE_READ = 1000;
@@ -233,8 +234,8 @@ const MOST_GRANTS_SINCE_READ = 1000;
  */
 const latestFence = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
-  { seen, now }: Pick<Grants, 'now' | 'seen'>,
-): number => Math.max(now + clockSkewMs, seen?.fence === undefined ? 0 : seen.fence + MOST_GRANTS_SINCE_READ);
+  { record, now }: Pick<Grants, 'now' | 'record'>,
+): number => Math.max(now + clockSkewMs, record?.fence === undefined ? 0 : record.fence + MOST_GRANTS_SINCE_READ);
 
 /** Notes the last limit, who named it, and which limit was there before. */
 function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
@@ -277,7 +278,7 @@ export function writeEnds(
   // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of ours.
   const isEnding = ended.length > 0;
   const entries = ended.map(({ entry }) => entry);
-  const areAsSeen = isEnding ? [hasUsed, ...stillStand(entries)] : [];
+  const areAsSeen = isEnding ? [hasUsed, ...areUnchanged(entries)] : [];
   const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.also ?? [])];
   const alone = ended.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);

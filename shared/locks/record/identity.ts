@@ -118,10 +118,10 @@ export const ONCE_IDS = 'o.';
  * Whether the record is one of `once`, which remembers a slot after the grant has ended. No write may make such a record expire earlier:
  * the part `u` of its entry is not the ttl, but the time from a write until DynamoDB may delete the record.
  */
-export const hasMemory = (key: string): boolean => key.startsWith(ONCE_ROWS);
+export const isOnceRecord = (key: string): boolean => key.startsWith(ONCE_ROWS);
 
 /** Whether the record is one of `once` or of a rate. Lists of keys leave such records out. */
-export const isOfAnotherKind = (key: string): boolean => hasMemory(key) || key.startsWith(RATE_ROWS);
+export const isOfAnotherKind = (key: string): boolean => isOnceRecord(key) || key.startsWith(RATE_ROWS);
 
 /** What readers see of the grant of the last exclusive holder. */
 export interface LastTerms {

@@ -5,7 +5,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
 import { hasNoEntry, isNotInRing, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
-import { entryOf, type KeyRecord, type NewGrant, ownOf } from './record.ts';
+import { entryOf, type KeyRecord, type NewGrant, ownGrantOf } from './record.ts';
 import { updateKey, type WritePart, type Written } from './requests.ts';
 
 /** The short name of a ticket in hints: four characters of its UUID. */
@@ -233,7 +233,7 @@ export async function markJoined(
     const marked = await mark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);
     const isOver = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
-    if (marked.won || isOver || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
+    if (marked.won || isOver || !entry || ownGrantOf(marked.record, name, dependencies.clock.now())) return marked;
     // The request has an expired grant, which does not keep it from the line.
     ownEntry = isStill(entry);
   }

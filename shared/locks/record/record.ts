@@ -331,7 +331,7 @@ export const entryOf = ({ entries }: KeyRecord, name: string): HolderEntry | und
   entries.find((entry) => entry.name === name);
 
 /** The request's present grant: not ending, and not expired unless the request has yet to claim it. */
-export function ownOf(record: KeyRecord, name: string, now: number): HolderEntry | undefined {
+export function ownGrantOf(record: KeyRecord, name: string, now: number): HolderEntry | undefined {
   const ownEntry = entryOf(record, name);
   return ownEntry && !ownEntry.isEnding && (ownEntry.claimTtlMs !== undefined || ownEntry.expiresAt > now)
     ? ownEntry

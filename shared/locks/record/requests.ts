@@ -6,7 +6,7 @@ import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { ALONE, hasMemory, remember } from './identity.ts';
+import { ALONE, isOnceRecord, remember } from './identity.ts';
 import { type KeyRecord, parseKey, unusable } from './record.ts';
 import { type HowEnded, isRemembered } from './room.ts';
 
@@ -188,11 +188,11 @@ export function endAlone(
 ): WritePart {
   // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before it.
   const isForgotten = how === 'neverNotified' || (how === 'expired' && entry.claimTtlMs !== undefined);
-  const retention = hasMemory(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
+  const retention = isOnceRecord(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
   return {
     set: [
       'freed_at = :now',
-      ...(hasMemory(key) ? [] : [`lease_expiry = ${orCapTtl(':retention')}`]),
+      ...(isOnceRecord(key) ? [] : [`lease_expiry = ${orCapTtl(':retention')}`]),
       ...(isForgotten ? [] : [`${alias}.p = :ended`]),
       ...(operator === undefined ? [] : [`${alias}.o = if_not_exists(${alias}.o, :operator)`]),
     ],

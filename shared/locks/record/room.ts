@@ -42,7 +42,7 @@ const inTakeOverOrder = ({ entries }: KeyRecord, ownEntry: HolderEntry | undefin
  * The expired entries that must end to make room for a request, as few as possible (docs/protocols/locks.md#take-over).
  * @returns undefined if there is no room even without them, or if the request has a grant that has not expired
  */
-export function toEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: Moment): HolderEntry[] | undefined {
+export function entriesToEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: Moment): HolderEntry[] | undefined {
   const used = weightInUse(record, { now, clockSkewMs });
   const room = roomUnder(capAt(record, { now, clockSkewMs }), asked);
   const ownEntry = entryOf(record, asked.name);
