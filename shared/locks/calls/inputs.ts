@@ -179,9 +179,7 @@ export const capInput = () =>
   z
     .strictObject({
       key: key(),
-      /**
-       * 0 pauses the key, and also refuses reservations at its rates. Null lifts the cap. If the field is absent, the cap stays as it is.
-       */
+      /** 0 pauses the key, and reservations at its rates too. Null lifts the cap. If the field is absent, the cap stays. */
       limit: z.optional(z.nullable(whole(0, MOST_PERMITS))),
       rates: z.optional(z.nullable(cappedRates())),
       reason: z.optional(name(256).check(z.refine((reason) => reason.trim() !== '', 'must not be blank'))),
@@ -208,10 +206,7 @@ export type CapInput = z.infer<ReturnType<typeof capInput>>;
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
-/**
- * The request and the holder as the caller sent them to acquire. If the caller names the ticket of its only call in line, the line is not
- * read.
- */
+/** The request and the holder as the caller sent them to acquire. With the `ticket` of its only call in line, the line is not read. */
 export const withdrawInput = () =>
   z.strictObject({ key: key(), requestId: name(256), holder: name(256), ticket: z.optional(ticket()) });
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;

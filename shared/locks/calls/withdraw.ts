@@ -11,7 +11,7 @@ import { readKey } from '../record/requests.ts';
 import type { CancelInput, WithdrawInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
 
-/** `unknown`: the request has neither a waiter nor a grant, perhaps no longer. */
+/** `unknown`: the request has neither a waiter nor a grant now. */
 export type Withdrawn =
   | { key: string; requestId: string; cancelled: true }
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
@@ -48,8 +48,7 @@ async function withdraw(
     const record = await readKey(dependencies, key, call);
     const entry = entryOf(record, name);
     if (!entry) {
-      // A try without an answer may have ended the grant, and the record may have forgotten that, because eight other grants have ended
-      // since.
+      // A try without an answer may have ended the grant. The record forgets that when eight other grants have ended since.
       if (inDoubt && !hadWaiter && ending(record, name) === undefined)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       // A waiter behind this one may be next now.
@@ -67,7 +66,7 @@ async function withdraw(
 
 /**
  * Withdraws a waiter that received its grant after this call had flagged the line. A call must receive the answer that it was withdrawn,
- * not that its wait is over. A task has not been notified of its grant, and would never end.
+ * not that its wait is over. Without the error, a task would never end, because nobody notifies it of its grant.
  * @returns whether the row of the waiter was still there
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about the task)
  */
@@ -101,10 +100,7 @@ async function endOwn(
   return 'ended';
 }
 
-/**
- * `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, perhaps no
- * longer.
- */
+/** `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: there is no such ticket now. */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };

@@ -34,7 +34,7 @@ interface TryState {
 }
 
 /** One write of a first try. */
-interface Attempt {
+interface TryWrite {
   triedAt: number;
   /** The record as the call knew it before the write. */
   before: KeyRecord | undefined;
@@ -72,7 +72,7 @@ const mayTryAgain = (state: TryState): boolean => state.conflicts++ < MAX_DUPLIC
 
 interface AfterWrite {
   state: TryState;
-  attempt: Attempt;
+  attempt: TryWrite;
 }
 
 /** Decides what the record means that a write returned (docs/protocols/locks.md#a-lost-condition). */
@@ -101,7 +101,7 @@ const writeTakeOver = async (
   dependencies: LeaseDependencies,
   { request, ended, record, now }: Pick<TryState, 'request' | 'ended' | 'record'> & { now: number },
   call: Call,
-): Promise<Attempt['written']> => {
+): Promise<TryWrite['written']> => {
   const { key } = request;
   const expired = ended.map((entry) => ({ entry, how: 'expired' }) as const);
   return ended.length <= MOST_ENDED
@@ -244,7 +244,7 @@ const isHigher = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefined, tried
  */
 async function withSafeFence(
   dependencies: LeaseDependencies,
-  { attempt: { triedAt, ended, written }, ownEntry }: { attempt: Attempt; ownEntry: HolderEntry },
+  { attempt: { triedAt, ended, written }, ownEntry }: { attempt: TryWrite; ownEntry: HolderEntry },
   call: Call,
 ): Promise<WonTry | undefined> {
   const { won, record, before } = written;
