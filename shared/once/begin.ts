@@ -32,10 +32,10 @@ export interface Run extends Omit<LeaseGrant, 'bound'> {
   previous: Previous | null;
 }
 
-/** Who did a slot, and when. */
+/** The worker of a slot that is done. */
 interface DoneBy {
   doneBy: string | null;
-  /** ISO 8601. */
+  /** When the result was stored, in ISO 8601. */
   doneAt: string;
   fence: number | null;
 }

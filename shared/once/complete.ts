@@ -19,8 +19,8 @@ export type Completed =
   | { key: string; completed: false; reason: Exclude<LostReason, 'superseded'> };
 
 /**
- * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat keeps the
- * stored result. A caller that no longer holds the grant cannot store a result.
+ * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat
+ * changes nothing. A caller that no longer holds the grant cannot store a result.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function completeOnce(dependencies: LeaseDependencies) {
@@ -56,8 +56,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
     const record = parseOnce(row, outcome.won ? outcome.item : outcome.old);
     if (record.done?.by === proof.id) return storedView(key, record.done, !outcome.won);
     const lost = lostReason(record, proof) as Exclude<LostReason, 'superseded'>; // no request of `once` replaces another
-    // A try without an answer may have stored the result, and another caller may have done a later slot since. The record does not show
-    // that.
+    // A try without an answer may have stored the result, and another caller may have done a later slot since.
     const reason = lost === 'taken' && !outcome.won && outcome.unanswered ? 'unknown' : lost;
     return { key, completed: false, reason };
   };

@@ -24,10 +24,7 @@ export interface Forgotten {
   slot: string | null;
 }
 
-/**
- * The attributes that remember a slot. `done_fence` stays, so that the next begin does not name a worker that completed as one that did
- * not.
- */
+/** The attributes that remember a slot. `done_fence` stays: it tells the next begin that the former worker completed. */
 const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_input_hash', 'keep_until'];
 
 /**

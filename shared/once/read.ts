@@ -29,9 +29,10 @@ export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'broken
 export interface DoneView {
   slot: string;
   by: string | null;
-  /** ISO 8601, like `keptUntil`. */
+  /** When the result was stored, in ISO 8601. */
   at: string;
   fence: number | null;
+  /** Until when the slot is remembered, in ISO 8601. */
   keptUntil: string;
 }
 

@@ -235,7 +235,7 @@ async function endMarked(
   const outcome = await endUnnotified(dependencies, { waiter, error }, call);
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome !== 'accepted') return;
-  const ends = { key, proof: entry, brokenFence: entry.fence, seen: entry.version };
+  const ends = { key, proof: entry, brokenFence: entry.fence, seenVersion: entry.version };
   const { won, record, isHandedOff } = await endGrant(dependencies, ends, call);
   if (won && !isHandedOff) await handOffToLine(dependencies, { record }, call);
 }

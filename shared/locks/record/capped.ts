@@ -24,7 +24,7 @@ export function parseCap(item: Item): Cap | undefined {
   return { limit, at, by: item.cap_by?.S, reason: item.cap_reason?.S ?? '', until: number(item, 'cap_until') };
 }
 
-/** The cap as readers see it, and as callers see it that are refused because of it. */
+/** The cap as readers and refused callers see it. */
 export const capView = ({ limit, at, by, reason, until }: Cap): CapView => ({
   ...{ limit, rates: null, reason, by: by ?? null, since: instant(at) },
   until: until !== undefined && isInstant(until) ? instant(until) : null,
