@@ -44,7 +44,7 @@ const size: Measurement = {
   name: 'size',
   title: 'Bundle size, and its ratio to the clients alone with the same commands',
   method:
-    'minified, same build options; loaded: files that importing index.mjs loads, in brackets by gzip; all: the whole zip, not compressed',
+    'Minified, with the same build options. *Loaded*: the files that importing index.mjs loads, with their gzip size in brackets. *All*: the whole zip, uncompressed',
   run: () =>
     withContests(async (contests) => {
       const figures = contests.map(async ({ name, built, bare }): Promise<Figure[]> => {
@@ -68,7 +68,7 @@ const size: Measurement = {
 const NAMESERVICE_STARTS: Record<string, Bar['excuse']> = {
   publish: {
     upTo: 1.5,
-    why: 'the function loads the schemas and rules of eleven operations; a function for each operation would be eleven functions to deploy',
+    why: 'the function loads the schemas and rules of eleven operations. One function for each would be eleven to deploy',
   },
   repairNames: {
     upTo: 1.5,
@@ -80,7 +80,7 @@ const coldStart: Measurement = {
   name: 'cold',
   title: 'Cold start: import, and import with the first answer, next to the clients alone with the same commands',
   method:
-    'in fresh Node processes, in pairs of random order; from before import() of index.mjs to after it, and to the answer to a first API Gateway event, with the same requests by the clients alone; ratios are medians of the pairs',
+    'In fresh Node processes, in pairs of random order. *Import* ends after import() of index.mjs, *first answer* after the answer to a first API Gateway event. The clients alone send the same requests. Ratios are medians of the pairs',
   run: (options) => withContests((contests) => withStores(options, (env) => coldFigures(contests, env, options))),
 };
 

@@ -174,7 +174,7 @@ const commits: Measurement = {
   name: 'commits',
   title: 'Commits: requests, latency next to a bare PutObject with If-None-Match, and one contended path',
   method:
-    'built function, whose log is silent, and S3 emulator in one process, so that latency is mostly the number of requests; commits of each kind in turn; 16 writers replace one object as fast as they can, in turns of a second with as many of the Rust algorithm',
+    'The built function, whose log is silent, and the S3 emulator share a process, so latency is mostly the number of requests. Commits of each kind take turns. Contended: for a second at a time, 16 writers replace one object as fast as they can, in turns with as many of the Rust algorithm',
   run: async ({ quick, dynamodbEndpoint }) => {
     const objects = await startS3(await freePort());
     try {

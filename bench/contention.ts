@@ -22,7 +22,7 @@ const contention: Measurement = {
   name: 'contention',
   comparesLibraries: true,
   title: `Contention: ${CONTENDERS} callers who come at the same time, each wants the key once, and holds it for five milliseconds`,
-  method: `grants a second until all had it, or until the time was up; leases of ${TTL_SECONDS} s; a new process for each turn, turns in random order; requests and units from a turn of their own, by what stands between contestant and emulator and counts. The ratio is to the best npm library with its own defaults; with its option to trust clocks, and to poll, it is a line of its own`,
+  method: `Grants a second, until all have had the key or the time is up. Leases of ${TTL_SECONDS} s. A new process for each turn, in random order. A proxy counts requests and units in a separate run. The ratio is to the best npm library with its own defaults; its options to trust clocks and to poll have rows of their own`,
   run: (options) => withArena(options, (arena) => bursts(arena, options)),
 };
 
@@ -141,8 +141,8 @@ export function requestsFigure(
 const fairness: Measurement = {
   name: 'fairness',
   comparesLibraries: true,
-  title: `Fairness: ${CONTENDERS} callers who come back for the same key at once, each holds it for five milliseconds`,
-  method: `grants of the luckiest and the unluckiest caller in ten seconds, counted from when each has had one, or from twenty seconds on if a caller starves (in Rust from the beginning); a caller that releases has its next write under way before any other can look, so only a queue is fair here; leases of ${TTL_SECONDS} s`,
+  title: `Fairness: ${CONTENDERS} callers that return for one key at once, and hold it for 5 ms`,
+  method: `The most and the fewest grants of a caller in ten seconds, from when each has had one, or after twenty seconds if a caller starves (in Rust, from the beginning). Leases of ${TTL_SECONDS} s. A releasing caller writes again before others poll, so only a line is fair`,
   run: (options) =>
     withArena(options, async (arena) => {
       const ms = options.quick ? 300 : 10_000;

@@ -19,7 +19,7 @@ const cycles: Measurement = {
   name: 'cycles',
   comparesLibraries: true,
   title: 'Acquire and release of a free key, next to the libraries',
-  method: `each in a process of its own, one cycle after the other, in blocks in random order, on one emulator, which answers in about half a millisecond; the ratios are of cycles a second. Then ${NETWORK_MS} ms later each answer, as from a service that is not on this machine`,
+  method: `Each in its own process, one cycle after the other, in blocks in random order, on one emulator, which answers in about half a millisecond. Ratios are of cycles a second. Then with each answer ${NETWORK_MS} ms later, as from a service on another machine`,
   run: (options) => withArena(options, (arena) => cyclesFigures(arena, options)),
 };
 
@@ -85,7 +85,7 @@ const perSecond = (times: Times) => (1000 * times.acquireMs.length) / sum(cycleT
 const LEAST_TO_PEER = 1.4;
 const PROCESSOR_BOUND = {
   upTo: 1, // never slower than the library
-  why: 'two requests instead of three give 1.5 times the cycles only if requests take all of the time. Next to the emulator, half of a cycle is processor time of the SDK and node:http, in which no function has 5 %. The request that the library sends more is a read, which costs it less than a write. The bare SDK does not reach the bar either',
+  why: 'two requests instead of three give 1.5 times the cycles only if requests take all of the time. Next to the emulator, half of a cycle is processor time of the SDK and node:http, where no function takes more than 5 %. The library’s extra request is a read, which costs less than a write. The bare SDK does not reach the bar either',
 };
 
 function rates(raced: Raced, suffix = ''): Figure[] {
@@ -132,7 +132,7 @@ const heartbeat: Measurement = {
   comparesLibraries: true,
   title: 'Heartbeat: one lease extended again and again',
   method:
-    'each in a process of its own, in blocks in random order; libraries that only extend by a timer of their own have no such call',
+    'Each in its own process, in blocks in random order. Libraries that extend only by their own timer have no such call',
   run: (options) =>
     withArena(options, async ({ entries, start }) => {
       const { quick, progress } = options;

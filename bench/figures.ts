@@ -190,7 +190,7 @@ function provenance(results: Results): string[] {
   const libraries = new Set(Object.values(results.measurements).flatMap(({ libraries }) => libraries));
   return [
     ...(first ? [`${first.when}.`] : []),
-    ...others.map(({ when, names }) => `Of another run: ${names.join(', ')}. ${when}.`),
+    ...others.map(({ when, names }) => `From another run: ${names.map((name) => `*${name}*`).join(', ')}. ${when}.`),
     ...(libraries.size > 0 ? [`Compared with ${[...libraries].join(', ')}.`] : []),
   ];
 }

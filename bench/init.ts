@@ -21,13 +21,13 @@ const LARGEST = 3;
 /** Half of the time that a function takes beyond the bare clients depends on its bytes, which `size` limits to 1.45 times those of the clients. */
 const SCHEMAS = {
   upTo: 1.5,
-  why: 'beside the clients a function loads zod (18 to 27 kB) and 25 to 60 kB of rules, which Node compiles in 2 to 4 ms, and builds the schema of its requests in 1 to 3 ms. The ratio of a few samples also differs by 0.2 from run to run',
+  why: 'besides the clients, a function loads zod (18 to 27 kB) and 25 to 60 kB of rules, which Node compiles in 2 to 4 ms. It builds the schema of its requests in 1 to 3 ms. With few samples, the ratio also varies by 0.2 between runs',
 };
 
 const init: Measurement = {
   name: 'init',
   title: 'Init time by the memory of the function, peak memory, and the largest parts of each bundle',
-  method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives a function of ${MEMORY_SIZES.join(', ')}; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their bytes in the whole zip before they are minified`,
+  method: `The import of index.mjs in fresh Node processes, next to the clients alone, in pairs of random order. A control group gives the process the processor time of a function with ${MEMORY_SIZES.join(', ')}. The start of Node does not count. In AWS, the download of the zip and the start of the runtime are added. *Peak* is the resident set of the process, with Node, after its first answer. *Parts* are bytes of the whole zip before it is minified`,
   run: async (options) =>
     withContests(
       (contests) =>

@@ -11,12 +11,12 @@ import { inWorker } from './worker.ts';
 const CALLS = ['acquire', 'release'] as const;
 
 const COMPARED =
-  'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same PutItem and UpdateItem; each call in a bundle of its own, as a function is, with its own SDK; one process, one emulator, blocks of ten pairs in random order';
+  'The bare SDK, the domain functions and the built functions (API Gateway events into dist/) send the same PutItem and UpdateItem. Each call has its own bundle and SDK, as a function has. One process, one emulator, blocks of ten pairs in random order';
 
 const overhead: Measurement = {
   name: 'overhead',
-  title: 'Acquire and release: what the service adds to the bare SDK',
-  method: `${COMPARED}; ratios are of the medians`,
+  title: 'Acquire and release: what the service adds to the bare SDK (`overhead`)',
+  method: `${COMPARED}. Ratios are of the medians`,
   run: async (options) => overheadFigures(await compare(options, LEASES), { middle: median, most: MOST }),
 };
 
@@ -26,7 +26,8 @@ const THIRD = 1 / 3;
 const throttled: Measurement = {
   name: 'throttled',
   title: 'Acquire and release on a third of a core',
-  method: `${COMPARED}; a control group lets the process run for a third of every 20 ms and the emulator has a core; ratios are of the means, because few calls are stopped on their way, for long`,
+  method:
+    'As for `overhead`, but a control group lets the process run for a third of every 20 ms. The emulator has a core. Ratios are of the means, because few calls are stopped, but for long',
   run: async (options) =>
     overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, most: MOST }),
 };
@@ -100,7 +101,7 @@ const namespaced: Measurement = {
   name: 'namespace',
   title: 'Acquire and release: what a namespace adds',
   method:
-    'API Gateway events into dist/, each call one PutItem or UpdateItem on every route; one process, one emulator, blocks of ten pairs in random order; what a route adds is the median of the differences of the medians of each repetition',
+    'API Gateway events into dist/. On every route, a call is one PutItem or UpdateItem. One process, one emulator, blocks of ten pairs in random order. A route adds the median, over all repetitions, of the difference of the medians',
   run: async (options) => {
     const script = new URL('leases.namespace.ts', import.meta.url);
     return namespaceFigures(await inWorker<NamespaceTask, NamespaceResult>(script, samplesOf(options), options));

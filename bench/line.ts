@@ -7,9 +7,9 @@ import { CLOCK_SKEW_MS } from './waiting.ts';
 /** In milliseconds. */
 const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
 export const CONTENTION_BARS = {
-  /** In ten seconds, how many times as many turns the luckiest caller may have as the unluckiest. */
+  /** In ten seconds, how many times as many grants the most served caller may have as the least served one. */
   unfair: 1.2,
-  /** Requests for a grant: in a crowd that comes at once, and of callers that come back. */
+  /** Requests for a grant: in a crowd that comes at once, and of callers that return. */
   requests: 13,
   requestsReturning: 11,
   /** For each held call, the service takes a slot and gives it back, and often the first slot that it tries is taken. */
@@ -27,7 +27,7 @@ const [HELD_MS, CRASHED_TTL_SECONDS] = [1000, 2];
 const BARE_EVERY_MS = 100;
 const BARE_WRITES = 1000;
 
-/** Callers that come back are stopped while their calls are held, and the slot of such a call is free only after this time. */
+/** Callers that return are stopped while their calls are held, and the slot of such a call is free only after this time. */
 const SLOT_MS = 21_000;
 
 /** The requests of a grant in line, without polls. */
@@ -53,14 +53,14 @@ class Supposed {
   }
 
   get #why() {
-    return `the bar supposes a request of a millisecond, and a bare write takes ${this.#bareMs.toFixed(1)} here ${this.#when}`;
+    return `the bar assumes that a request takes a millisecond. Here, a bare write takes ${this.#bareMs.toFixed(1)} ms ${this.#when}`;
   }
 }
 
 const line: Measurement = {
   name: 'line',
-  title: 'Callers in line: hand-off, take-over, and 64 for one key, next to a bare write at the same time',
-  method: `our own contestants alone, one after the other; hand-off and take-over of ${AT_A_TIME} keys at a time, ${REPETITIONS} times, after a second of a lease of ten, and after a lease of ${CRASHED_TTL_SECONDS} seconds that nobody gave back; 64 callers, each with turns of five milliseconds for ten seconds, counted from when each has had one, or with one turn; requests from a turn of their own; the bare write is that of the bare SDK in another process, ten times a second`,
+  title: 'Callers in line: hand-off, take-over, and 64 for one key, next to the time of a bare write meanwhile',
+  method: `Only Holdfast's variants, one after the other. Hand-off: ${AT_A_TIME} keys at a time, ${REPETITIONS} times, each held for a second. Take-over: the same, with leases of ${CRASHED_TTL_SECONDS} s that nobody released. The 64 callers hold the key for 5 ms a turn. They come at once and want one turn each, or return for ten seconds, counted from when each has had a turn. Requests are counted in a separate run. A bare write is one of the bare SDK in another process, ten times a second`,
   run: (options) =>
     withArena(options, async (arena) => {
       const bare = arena.entries.find(({ kind }) => kind === 'floor') as Entry;
@@ -165,7 +165,7 @@ async function contending(
   { entry, floor, supposed, once }: Beside & { once: boolean },
   { quick, dynamodbEndpoint }: Options,
 ): Promise<Figure[]> {
-  const how = once ? '64 who come at once' : '64 who come back';
+  const how = once ? '64 callers at once' : '64 returning callers';
   const ms = quick ? 500 : 10_000;
   const task = { key: `${how} ${entry.name}`, contenders: CONTENDERS, ttlSeconds: 10, ms, holdMs: 5, once };
   const { result, bareMs } = await beside(floor, () => turn(arena, entry, { ...task, settled: !once }));
@@ -189,7 +189,7 @@ async function contending(
       ? []
       : [
           {
-            ...{ what: `${how}, luckiest by unluckiest, ${entry.name}`, value: `${most} : ${least}` },
+            ...{ what: `${how}, most : fewest grants, ${entry.name}`, value: `${most} : ${least}` },
             ...{ n: sum(grants), median: ratio, bar: { measured: ratio, ...inWholeTurns(unfair, least) } },
           },
         ]),
@@ -205,7 +205,7 @@ async function contending(
 export const inWholeTurns = (most: number, least: number) => ({
   most,
   excuse: {
-    why: `the unluckiest had ${least}, and one more is the least difference`,
+    why: `the fewest grants were ${least}, and one more is the least difference`,
     upTo: (least + 1) / Math.max(1, least),
   },
 });

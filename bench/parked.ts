@@ -11,16 +11,16 @@ const HOLD_MS = 5;
 const MOST_P99_MS = 100;
 /** The bar for requests to DynamoDB of one task: to park it, to notify it and to release the lease. */
 const MAX_REQUESTS = 6;
-/** The bar for the grants of the luckiest contender, divided by those of the unluckiest. */
+/** The bar for the most grants of a contender, divided by the fewest. */
 const MAX_UNFAIR = 1.1;
 
 const NO_CONTENTION = { contenders: 0, turns: 0, holdMs: 0 };
 
 const parked: Measurement = {
   name: 'parked',
-  title: 'Parked tasks: from sending the release to the arrival of SendTaskSuccess, and 64 who come back for one key',
+  title: 'Parked tasks: from sending the release to the arrival of SendTaskSuccess, and 64 that return for one key',
   method:
-    'built functions of one process, emulator of DynamoDB and a double of Step Functions on this machine; each contender holds the lease for five milliseconds and parks again; requests are of DynamoDB, for parking, hand-off and release together, from a turn of their own. A parked acquire is one Task state, and so one state transition, however long it waits; a poll is one for each look',
+    'The built functions in one process, an emulator of DynamoDB and a double of Step Functions on this machine. Each contender holds the lease for 5 ms and parks again. Requests are those to DynamoDB for parking, hand-off and release together, counted in a separate run. A parked acquire is one state transition, however long it waits; a state machine that polls pays one for each poll',
   run: async (options) => {
     const samples = options.quick ? 10 : 500;
     const depths = options.quick ? DEPTHS.slice(0, 2) : DEPTHS;
@@ -36,7 +36,7 @@ const parked: Measurement = {
         );
         return { ...told, bar: { measured: told.p99, most: MOST_P99_MS } };
       }),
-      milliseconds('the first of a process, which loads the queue', [[found.first]]),
+      milliseconds('the first of a process, which loads the code of the line', [[found.first]]),
       tellings(found.told),
       ...contended(found.contention),
       {
@@ -96,7 +96,7 @@ function contended({ grants, tookMs }: ParkedResult['contention']): Figure[] {
       median: (1000 * all) / tookMs,
     },
     {
-      ...{ what: `${CONTENDERS} contenders, luckiest by unluckiest`, n: all, median: unfair },
+      ...{ what: `${CONTENDERS} contenders, most : fewest grants`, n: all, median: unfair },
       value: `${most} : ${least}`,
       bar: { measured: unfair, most: MAX_UNFAIR },
     },

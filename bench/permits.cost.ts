@@ -15,7 +15,7 @@ const cost: Measurement = {
   name: 'permitcost',
   title: 'Permits: what the service adds to the bare SDK, and the write units of a call by the number of holders',
   method:
-    'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same two UpdateItems for a permit of eight that nobody else holds; each call in a bundle of its own; one process, one emulator, blocks of ten pairs in random order; ratios are of the medians. Requests and units are those that the emulator reports, of holders with names of ten letters and without data',
+    'As for `overhead`, with the same two UpdateItems for a permit of eight that nobody else holds. The emulator reports requests and units, for holders with names of ten letters and without data',
   run: async (options) => {
     const compared = { bareSdk: 'bare-permits.ts', domain: 'locks.domain.ts', terms: { limit: LIMIT } };
     return [
@@ -40,7 +40,7 @@ async function unitsFigures(options: Options): Promise<Figure[]> {
       const each = Object.entries(ofCalls).map(([call, writeUnits]) => `${call} ${writeUnits}`);
       return {
         ...{
-          what: `write units of an acquire, heartbeat, release or refusal, with ${holders} that hold permits`,
+          what: `write units of an acquire, heartbeat, release or refusal, holders: ${holders}`,
           n: 1,
         },
         ...{ value: isSame ? String(most) : each.join(', '), median: most, unit: 'write units' },

@@ -26,9 +26,9 @@ export const PERMIT_LIMITS = [1, 8, 64];
 const PERMIT_FIGURES = {
   atOnce: 'requests for a grant, of a crowd that comes at once',
   took: 'until all of a crowd had one',
-  perSecond: 'grants a second, of callers that come back',
-  turns: 'luckiest by unluckiest, of callers that come back',
-  back: 'requests for a grant, of callers that come back',
+  perSecond: 'grants a second, of callers that return',
+  turns: 'most : fewest grants, of callers that return',
+  back: 'requests for a grant, of callers that return',
 };
 
 type PermitFigure = keyof typeof PERMIT_FIGURES;

@@ -5,8 +5,8 @@ import { limits, markdown } from './table.ts';
 const COLUMNS = {
   atOnce: 'at once: requests (units) for a grant',
   took: 'until all had one',
-  perSecond: 'coming back: grants/s',
-  turns: 'luckiest : unluckiest',
+  perSecond: 'returning: grants/s',
+  turns: 'most : fewest grants',
   back: 'requests (units) for a grant',
 } as const;
 

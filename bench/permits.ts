@@ -12,7 +12,7 @@ import { freeKey, seed } from './seed.ts';
 const CONTENDERS = 64;
 const HOLD_MS = 5;
 const TTL_SECONDS = 10;
-/** How long a crowd that comes at once may take, and for how long callers come back. */
+/** How long a crowd that comes at once may take, and for how long callers return. */
 const [AT_ONCE_MS, COME_BACK_MS] = [8000, 10_000];
 
 /** The bars for the requests of a grant: for callers in line, by the limit of the key, and for parked tasks. A limit of one may cost what a lease costs. */
@@ -21,8 +21,9 @@ const MOST_PARKED = 12;
 
 const permits: Measurement = {
   name: 'permits',
-  title: `Permits: ${CONTENDERS} callers for ${PERMIT_LIMITS.slice(0, -1).join(', ')} and ${PERMIT_LIMITS.at(-1)} of them, next to other ways of counting`,
-  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK, and a key that had shared holders before; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or eight seconds were over, and once as callers that come back for ten seconds, counted from when each has had one; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
+  title: `Permits: ${CONTENDERS} callers for ${PERMIT_LIMITS.slice(0, -1).join(', ')} and ${PERMIT_LIMITS.at(-1)} permits, next to other ways to count`,
+  method:
+    'Each algorithm runs in its own process, with one SDK client, on a key that had shared holders before. Each caller holds its permit for 5 ms. We measure a crowd that comes at once, until all have had a permit or eight seconds are over, and callers that return for ten seconds, counted from when each has had one. A proxy before the emulator counts the requests. The *sample of AWS* is the state machine of its blog post: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three seconds. In the other row, it pauses as Holdfast does outside the line. Consul waits with a blocking query, which DynamoDB does not have, so it polls after the same pauses. Parked tasks are measured as under *Parked tasks*',
   run: (options) => withArena(options, (arena) => permitFigures(arena, options), PERMIT_ENTRIES),
 };
 
@@ -92,11 +93,11 @@ const isServed = ({ grants }: Cost) => grants === CONTENDERS;
 const EXCUSES: Record<number, Bar['excuse']> = {
   1: {
     upTo: 20,
-    why: 'the release of a permit and the grant to the next caller are two writes, and a lease does both with one; a read of the line serves only one caller',
+    why: 'the release of a permit and the next grant are two writes, and one for a lease; a read of the line serves only one caller',
   },
   8: {
     upTo: 20,
-    why: 'a grant costs at least 7.4 requests, as derived under “How to read the details”; the rest is looks, because a caller cannot foresee its turn. Callers that race pay neither, and have no order',
+    why: 'a grant costs at least 7.4 requests, as derived under “How to read the details”; the rest are polls, because a caller cannot foresee its turn. Callers that race pay for neither, and have no order',
   },
 };
 

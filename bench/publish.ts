@@ -52,7 +52,7 @@ function mixed(results: Results): string[] {
   if (others.length === 0) return [];
   return [
     `The figures are of ${others.length + 1} runs. Most of them: ${first?.when}`,
-    ...others.map(({ when, names }) => `Of another run: ${names.join(', ')}. ${when}`),
+    ...others.map(({ when, names }) => `From another run: ${names.join(', ')}. ${when}`),
     'npm run bench, without --only, measures all of them in one run.',
   ];
 }

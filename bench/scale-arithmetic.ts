@@ -82,7 +82,7 @@ function ceilings(): Row[] {
     [
       'calls by Lambda, of 10 ms each',
       perSecond(Math.min(concurrent, invoked)),
-      `10 a second for each of 1,000 environments; by time alone ${count(concurrent)}`,
+      `10 a second for each of 1,000 environments; their time would allow ${count(concurrent)}`,
     ],
     ['calls held at the same time', ofParameter('maxHeldCalls'), 'maxHeldCalls: each occupies an environment'],
     [

@@ -6,7 +6,7 @@ const scale: Measurement = {
   name: 'scale',
   title: 'Scale: taking over an abandoned lease in a table of many records',
   method:
-    'domain functions, tables in the memory of one emulator, filled before; blocks of twenty in random order; the callers’ clock goes on past the lease after each, so that none is refused. What DynamoDB itself does with a table of that size is not measured here: see docs/scale.md',
+    'Domain functions. The tables were filled before, in the memory of one emulator. Blocks of twenty in random order. After each, the clock of the callers moves past the lease, so that none is refused. What DynamoDB itself does with such a table is not measured: see docs/scale.md',
   run: async (options) => {
     const task: ScaleTask = {
       sizes: options.quick ? [100, 1e3] : [1e3, 1e5, 1e6],

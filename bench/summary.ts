@@ -75,7 +75,7 @@ const COLUMNS: Column[] = [
     cell: turns,
     measurement: 'fairness',
     what: (name) => `64 contenders, ${name}`,
-    ofServer: (name) => `64 who come back, luckiest : unluckiest, ${name}`,
+    ofServer: (name) => `64 returning callers, most : fewest grants, ${name}`,
   },
 ];
 

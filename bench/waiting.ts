@@ -17,7 +17,7 @@ const handoff: Measurement = {
   name: 'handoff',
   comparesLibraries: true,
   title: 'Hand-off: from sending the release to the grant of the caller who waits',
-  method: `the holder releases after three seconds and up to a quarter more, of a lease of ten; ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ${IN_TURN}`,
+  method: `The holder releases a lease of ten seconds after three seconds and up to a quarter more. ${AT_A_TIME} keys at a time, each with one holder and one waiting caller; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'hand-off', (running, repetition) => handOffs(running, options, repetition)).then(figures),
 };
@@ -34,7 +34,7 @@ const takeover: Measurement = {
   name: 'takeover',
   comparesLibraries: true,
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
-  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; ours never before ${CLOCK_SKEW_MS} ms have passed, the margin for clocks that stand apart; from the expiry that the grant names, and where it names none, counted from its answer; ${IN_TURN}`,
+  method: `Leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases, ${AT_A_TIME} keys at a time. The time counts from the expiry that the grant names, or if it names none, from the ttl after the answer. Holdfast waits for ${CLOCK_SKEW_MS} ms more, because clocks differ; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'take-over', (running, repetition) => takeOvers(running, options, repetition)).then(figures),
 };
@@ -53,7 +53,7 @@ const lateArrival: Measurement = {
   name: 'newcomer',
   comparesLibraries: true,
   title: 'Take-over by a newcomer: from its call to its grant, a second after a crashed holder’s lease expired',
-  method: `leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases; ${AT_A_TIME} keys at a time; the expiry is known as for take-over; ${IN_TURN}`,
+  method: `Leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases, ${AT_A_TIME} keys at a time. The expiry is known as for \`takeover\`; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'newcomer', async ({ ask, name }, repetition) => {
       const ttlSeconds = crashedTtl(options);

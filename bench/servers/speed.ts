@@ -29,7 +29,7 @@ const servers: Measurement = {
   name: 'servers',
   comparesLibraries: true,
   title: 'Locks on other servers: a free lock, hand-off, and 64 callers for one key',
-  method: `each contestant's client in a process of its own, in its own language, with the defaults of its documentation; each server on this machine with its own defaults: etcd writes to the disk before it answers, ZooKeeper too, Redis and the emulator of DynamoDB do not. Hand-offs of ${HAND_OFF.atATime} keys at a time, held for three seconds, from sending the release to the grant; 64 callers of one process, each with turns of five milliseconds, once as a crowd that wants one turn each, and once as callers that come back, counted from when each has had a turn. Then through a proxy that adds ${NETWORK_MS} ms to each reply of every server`,
+  method: `Each client runs in its own process and language, with the defaults of its documentation. Each server runs on this machine with its own defaults. Hand-off: ${HAND_OFF.atATime} keys at a time, held for three seconds, from sending the release to the grant. The 64 callers share a process and hold the lock for 5 ms a turn. They come at once and want one turn each, or return, counted from when each has had a turn`,
   run: (options) =>
     withServers(speedEntries(), async (addresses) => {
       const figures: Figure[] = [];
@@ -122,7 +122,7 @@ async function contest(arena: Arena, { entry, env, suffix }: Contest, samples: S
       ...{ unit: '/s', n, median, spread },
     },
     {
-      what: `${CONTENDERS} who come back, luckiest : unluckiest, ${name}`,
+      what: `${CONTENDERS} returning callers, most : fewest grants, ${name}`,
       value: `${most} : ${least}, ${((1000 * sum(grants)) / tookMs).toFixed(0)} grants/s`,
       ...{ median: most / Math.max(1, least), n: sum(grants) },
     },
