@@ -101,7 +101,7 @@ const namespaced: Measurement = {
   name: 'namespace',
   title: 'Acquire and release: what a namespace adds',
   method:
-    'API Gateway events into dist/. On every route, a call is one PutItem or UpdateItem. One process, one emulator, blocks of ten pairs in random order. A route adds the median, over all repetitions, of the difference of the medians',
+    'API Gateway events into dist/. On every route, a call is one PutItem or UpdateItem. Pairs as for `overhead`. A route adds the median, over all repetitions, of the difference of the medians',
   run: async (options) => {
     const script = new URL('leases.namespace.ts', import.meta.url);
     return namespaceFigures(await inWorker<NamespaceTask, NamespaceResult>(script, samplesOf(options), options));

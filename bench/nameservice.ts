@@ -11,7 +11,7 @@ const nameservice: Measurement = {
   name: 'nameservice',
   title: 'Nameservice: publishCommit through the built function and by the bare SDK, lookup, and a long listing',
   method:
-    'API Gateway events into dist/, and a bundle with only the SDK that sends the same UpdateItem. One process, one emulator, blocks of ten in random order',
+    'API Gateway events into dist/, and a bundle with only the SDK that sends the same UpdateItem, in blocks as for `overhead`',
   run: async (options) => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     try {
