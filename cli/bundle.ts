@@ -10,7 +10,7 @@ import { bundlePage } from '../console/bundle.ts';
 import { SEARCH_FILE } from './src/aws/file.ts';
 
 /**
- * Writes the program that searches AWS credentials by the providers of AWS. The command starts it only if its environment has no credentials.
+ * Writes the program that looks for AWS credentials with the providers of AWS. The command starts it only if its environment has no credentials.
  * @returns the npm packages whose code is in the program
  */
 export const bundleSearch = (folder: string): Promise<BundledPackage[]> =>
