@@ -99,6 +99,25 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** Whether the text is base64 in the standard alphabet, padded. */
 const isBase64 = (value: string) => value.length % 4 === 0 && BASE64.test(value);
 
+type CombinedField = 'ifMatch' | 'ifNoneMatch' | 'body' | 'source' | 'sourceEtag' | 'encoding';
+
+/** What is wrong with the fields of a commit together. */
+function* combinationFaults(
+  fields: Partial<Record<CombinedField, string | undefined>>,
+): Generator<[field: CombinedField, message: string]> {
+  const { ifMatch, ifNoneMatch, body, source, sourceEtag, encoding } = fields;
+  if (ifMatch === undefined && ifNoneMatch === undefined) yield ['ifMatch', 'must be given, or else ifNoneMatch'];
+  if (ifMatch !== undefined && ifNoneMatch !== undefined) yield ['ifNoneMatch', 'cannot be combined with ifMatch'];
+  if (body === undefined && source === undefined) yield ['body', 'must be given, or else source'];
+  if (body !== undefined && source !== undefined) yield ['source', 'cannot be combined with body'];
+  if (encoding !== undefined && body === undefined) yield ['encoding', 'needs a body'];
+  if (sourceEtag !== undefined && source === undefined) yield ['sourceEtag', 'needs a source'];
+  if (body !== undefined && encoding === 'base64' && !isBase64(body)) yield ['body', 'must be base64, padded'];
+  // UTF-8 would replace a lone surrogate by another character, and the object would differ from the request.
+  if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
+    yield ['body', 'must be well-formed Unicode'];
+}
+
 export const commitInput = () =>
   z
     .strictObject({
@@ -129,19 +148,8 @@ export const commitInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { ifMatch, ifNoneMatch, body, source, sourceEtag, encoding } = ctx.value;
-        const fail = (field: string, message: string) =>
+        for (const [field, message] of combinationFaults(ctx.value))
           ctx.issues.push({ code: 'custom', path: [field], message, input: ctx.value });
-        if (ifMatch === undefined && ifNoneMatch === undefined) fail('ifMatch', 'must be given, or else ifNoneMatch');
-        if (ifMatch !== undefined && ifNoneMatch !== undefined) fail('ifNoneMatch', 'cannot be combined with ifMatch');
-        if (body === undefined && source === undefined) fail('body', 'must be given, or else source');
-        if (body !== undefined && source !== undefined) fail('source', 'cannot be combined with body');
-        if (encoding !== undefined && body === undefined) fail('encoding', 'needs a body');
-        if (sourceEtag !== undefined && source === undefined) fail('sourceEtag', 'needs a source');
-        if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
-        // UTF-8 would replace a lone surrogate by another character, and the object would differ from the request.
-        if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
-          fail('body', 'must be well-formed Unicode');
       }),
     );
 export type CommitInput = z.infer<ReturnType<typeof commitInput>>;

@@ -38,58 +38,19 @@ interface AdapterOptions {
  * payload proves nothing about its sender, because a task may pass on what its user wrote. So an event counts as a request of the API only if the
  * function was invoked by the API's alias, and as an SQS message or an event of EventBridge only in a function that expects them.
  */
-export function adapters({
-  nameFields,
-  created,
-  events,
-  queued,
-  ofDeployment,
-  describesApi,
-  maxBytes,
-  cacheControl = 'no-store',
-}: AdapterOptions): Middleware {
+export function adapters(options: AdapterOptions): Middleware {
+  const { nameFields, created, cacheControl = 'no-store' } = options;
   const rules = tokenRules(process.env);
-
-  const ofRequest = (event: APIGatewayProxyEventV2, internal: Partial<Internal>): Invocation => {
-    internal.adapter = 'http';
-    const namespace = namespaceOf(event);
-    internal.namespace = namespace;
-    const principal = httpPrincipal(event);
-    const authorization = httpAuthorization(event, rules);
-    if (namespace !== undefined || !describesApi) assertToken(authorization, namespace, rules);
-    return { payload: httpPayload(event, maxBytes), principal, authorization, namespace };
-  };
-
-  const ofEvent = (event: unknown, alias: string | undefined, internal: Partial<Internal>): Invocation => {
-    const own = { authorization: undefined, namespace: undefined, principal: undefined };
-    if (alias === undefined && queued && isQueued(event)) {
-      internal.adapter = 'sqs';
-      return { ...own, payload: queuedPayload(event, maxBytes) };
-    }
-    if (alias === undefined && events && isBusEvent(event)) {
-      internal.adapter = 'event-bridge';
-      internal.accepts = events.accepts ?? [];
-      return { ...own, payload: bounded(events.payload(event)) };
-    }
-    internal.adapter = 'task';
-    const namespace = namespaceOfAlias(alias, ofDeployment);
-    internal.namespace = namespace;
-    return { ...own, payload: bounded(event), namespace, principal: namespace && `alias:${namespace}` };
-  };
-
-  const bounded = (payload: unknown) => {
-    boundPayload(payload, maxBytes);
-    return payload;
-  };
-
   return {
     before: (request) => {
       const { event, internal, context } = request;
       internal.arrivedAt = systemClock.now();
       internal.startedAt = performance.now();
       const alias = aliasOf(context.invokedFunctionArn);
-      const isRequest = alias === API_ALIAS && isHttpEvent(event);
-      const invocation = isRequest ? ofRequest(event, internal) : ofEvent(event, alias, internal);
+      const invocation =
+        alias === API_ALIAS && isHttpEvent(event)
+          ? invocationOfHttp({ event, internal }, options, rules)
+          : invocationOfEvent({ event, alias, internal }, options);
       const { payload, namespace } = invocation;
       request.event =
         namespace === undefined ? invocation : { ...invocation, payload: addNamespace(payload, nameFields, namespace) };
@@ -110,6 +71,46 @@ export function adapters({
       else request.error = new TaskFailure(problem);
     },
   };
+}
+
+function invocationOfHttp(
+  { event, internal }: { event: APIGatewayProxyEventV2; internal: Partial<Internal> },
+  { describesApi, maxBytes }: AdapterOptions,
+  rules: TokenRules,
+): Invocation {
+  internal.adapter = 'http';
+  const namespace = namespaceOf(event);
+  internal.namespace = namespace;
+  const principal = httpPrincipal(event);
+  const authorization = httpAuthorization(event, rules);
+  if (namespace !== undefined || !describesApi) assertToken(authorization, namespace, rules);
+  return { payload: httpPayload(event, maxBytes), principal, authorization, namespace };
+}
+
+/** The invocation of an SQS message, of an event of EventBridge or of a task. Messages and events come without an alias. */
+function invocationOfEvent(
+  { event, alias, internal }: { event: unknown; alias: string | undefined; internal: Partial<Internal> },
+  { events, queued, ofDeployment, maxBytes }: AdapterOptions,
+): Invocation {
+  const noCaller = { authorization: undefined, namespace: undefined, principal: undefined };
+  if (alias === undefined && queued && isQueued(event)) {
+    internal.adapter = 'sqs';
+    return { ...noCaller, payload: queuedPayload(event, maxBytes) };
+  }
+  if (alias === undefined && events && isBusEvent(event)) {
+    internal.adapter = 'event-bridge';
+    internal.accepts = events.accepts ?? [];
+    return { ...noCaller, payload: bounded(events.payload(event), maxBytes) };
+  }
+  internal.adapter = 'task';
+  const namespace = namespaceOfAlias(alias, ofDeployment);
+  internal.namespace = namespace;
+  return { ...noCaller, payload: bounded(event, maxBytes), namespace, principal: namespace && `alias:${namespace}` };
+}
+
+function bounded(payload: unknown, maxBytes: number): unknown {
+  boundPayload(payload, maxBytes);
+  return payload;
 }
 
 function httpSuccess(output: unknown, created: boolean, cacheControl: string): APIGatewayProxyStructuredResultV2 {
