@@ -24,7 +24,7 @@ export interface Committed {
 }
 
 /** The answer for a commit that has landed: its id is in the object's chain. */
-export function found(
+export function landedAnswer(
   { path, entry }: CommitRequest,
   object: StoredObject,
   { latest, protocol, repeated }: { latest: boolean; protocol: Protocol; repeated: boolean },

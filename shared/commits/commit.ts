@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Committed, commitOutcomeUnknown, found } from './answers.ts';
+import { type Committed, commitOutcomeUnknown, landedAnswer } from './answers.ts';
 import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { RecordedIntents } from './dynamo.ts';
@@ -89,7 +89,7 @@ class Commit {
     try {
       for (let reads = this.#intents.readsFirst; ; reads = true) {
         const object = reads ? await this.#read() : undefined;
-        const committed = (reads && (await this.#decide(object))) || (await this.#try(object));
+        const committed = (reads && (await this.#decide(object))) || (await this.#tryToWrite(object));
         if (committed) return committed;
         await this.#pause();
       }
@@ -108,7 +108,7 @@ class Commit {
     const { protocol } = this.#dependencies;
     switch (verdict.state) {
       case 'landed':
-        return found(this.#request, verdict.object, {
+        return landedAnswer(this.#request, verdict.object, {
           latest: verdict.latest,
           protocol,
           repeated: !this.#isOwnWrite(verdict.object),
@@ -143,7 +143,7 @@ class Commit {
   }
 
   /** Declares one intent and, if it is won, sends one write. @returns undefined if the call must begin again with a read of the object */
-  async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
+  async #tryToWrite(object: StoredObject | undefined): Promise<Committed | undefined> {
     const { path, entry, fence, body } = this.#request;
     const isReset = 'seenFence' in body;
     const before = object ? object.serviceMetadata : null;
@@ -159,7 +159,7 @@ class Commit {
     }
     const intent = await this.#intents.declare(this.#call);
     if (!intent.won) {
-      await this.#makeWay(intent);
+      await this.#waitForOthers(intent);
       return undefined;
     }
 
@@ -191,7 +191,7 @@ class Commit {
     return undefined;
   }
 
-  async #makeWay(intent: Intent & { won: false }): Promise<void> {
+  async #waitForOthers(intent: Intent & { won: false }): Promise<void> {
     if (intent.obstacle) return this.#pauses.wait(intent.obstacle);
     this.#lostIntents += 1;
     // The first record in the way may be that of a dead writer. Reading the object shows it, and waiting does not.

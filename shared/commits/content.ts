@@ -4,12 +4,12 @@ import { headObject } from '../aws/s3.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { uploadTooLarge } from './answers.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import { abortParts, copyParts, partCount, ranges, type SourceFault, type UploadPart } from './multipart.ts';
+import { abortParts, copyParts, partCount, partRanges, type SourceFault, type UploadPart } from './multipart.ts';
 import type { StoredObject } from './object.ts';
 import { stagingKey } from './paths.ts';
 import type { CommitRequest, Headers } from './request.ts';
 
-interface Common {
+interface CommonContent {
   size: number;
   headers: Headers;
   /** The ETag that the object will have, if the bucket derives ETags from the bytes. */
@@ -17,7 +17,7 @@ interface Common {
 }
 
 /** The content of a commit, ready for the write: bytes for a PUT, a source for a copy, or parts that are copied already. */
-export type Content = Common &
+export type Content = CommonContent &
   ({ bytes: Buffer } | { sourceKey: string } | { sourceKey: string; uploadId: string; parts: UploadPart[] });
 
 type UploadBody = Extract<CommitRequest['body'], { uploadId: string }>;
@@ -51,7 +51,8 @@ export async function prepareContent(
     return 'sourceFault' in copied ? undefined : { ...content, ...copied };
   }
 
-  const content = 'bytes' in body ? inline(request, body.bytes) : await staged(dependencies, request, call);
+  const content =
+    'bytes' in body ? inlineContent(request, body.bytes) : await stagedContent(dependencies, request, call);
   assertChanges(content, request);
   if ('bytes' in content || content.size <= dependencies.multipartThresholdBytes) return content;
 
@@ -75,25 +76,25 @@ export async function prepareContent(
  */
 function otherPartBytes(
   { partBytes, multipartThresholdBytes }: CommitDependencies,
-  { etag, size }: Common,
+  { etag, size }: CommonContent,
 ): number | undefined {
   const parts = partCount(etag);
   if (parts === 1 || (parts > 1 && size <= multipartThresholdBytes)) return undefined;
-  return ranges(size, partBytes).length === parts ? 2 * partBytes : partBytes;
+  return partRanges(size, partBytes).length === parts ? 2 * partBytes : partBytes;
 }
 
-function inline({ headers, expectedEtag }: CommitRequest, bytes: Buffer): Common & { bytes: Buffer } {
+function inlineContent({ headers, expectedEtag }: CommitRequest, bytes: Buffer): CommonContent & { bytes: Buffer } {
   // The ETag is only needed for a replacement, to compare it with the object's.
   const etag = expectedEtag === null ? '' : `"${createHash('md5').update(bytes).digest('hex')}"`;
   return { bytes, size: bytes.length, headers, etag };
 }
 
 /** The content of a staged upload. The object takes over the upload's content type; the uploader's other headers were not signed. */
-async function staged(
+async function stagedContent(
   { s3, bucket, maxUploadBytes }: CommitDependencies,
   { body, headers }: CommitRequest,
   call: Call,
-): Promise<Common & { sourceKey: string }> {
+): Promise<CommonContent & { sourceKey: string }> {
   const { uploadId, etag: expectedEtag } = body as UploadBody;
   const sourceKey = stagingKey(uploadId, call.namespace);
   const head = await headObject(s3, { bucket, key: sourceKey }, call);
@@ -122,7 +123,7 @@ function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastErr
 }
 
 /** Refuses a commit of the bytes that are there: the ETag would stay the same, so nothing would show whether the commit landed, or who won. */
-function assertChanges({ etag }: Common, { expectedEtag, body }: CommitRequest): void {
+function assertChanges({ etag }: CommonContent, { expectedEtag, body }: CommitRequest): void {
   if (etag !== expectedEtag) return;
   const path = 'bytes' in body ? 'body' : 'source';
   throw invalidRequest([{ path, message: 'equals the object at the path: a commit must change the content' }]);

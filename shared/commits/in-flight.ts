@@ -50,7 +50,7 @@ export function inFlightReader(dependencies: CommitDependencies) {
     const page = new Page<PathInFlight>((one) => ({ ...one, commitId: null }));
     for (let at = 0; at < candidates.length; at += HEADS_AT_ONCE) {
       const some = candidates.slice(at, at + HEADS_AT_ONCE);
-      const standing = await Promise.all(some.map((one) => isStanding(dependencies, one, call)));
+      const standing = await Promise.all(some.map((one) => isUnreplaced(dependencies, one, call)));
       for (const [index, one] of some.entries()) {
         if (!standing[index]) continue;
         if (page.rows.length < limit && page.add(one)) continue;
@@ -87,7 +87,7 @@ async function scanCommits(
     call,
   );
   const now = clock.now();
-  return { candidates: items.flatMap((item) => candidate(item, now)), last: last && commitPositionOf(last) };
+  return { candidates: items.flatMap((item) => inFlightRow(item, now)), last: last && commitPositionOf(last) };
 }
 
 /** The item is a commit record that its writer has not marked as failed. Observations of other clients' records do not count. */
@@ -101,8 +101,8 @@ export const mayBeInFlight = all(
 
 const startsWith = (prefix: string): Condition => aliased('begins_with(#path, :prefix)', { ':prefix': text(prefix) });
 
-function candidate(item: Item, now: number): PathInFlight[] {
-  const found = inFlight(readable(item), now);
+function inFlightRow(item: Item, now: number): PathInFlight[] {
+  const found = inFlight(parsedIfReadable(item), now);
   const position = commitPositionOf(item);
   if (!found || Buffer.byteLength(position.path) > MAX_PATH_BYTES) return [];
   const endsAt = found.writtenAt === null ? null : Date.parse(found.writtenAt) + (found.timeoutMs ?? 0);
@@ -110,7 +110,7 @@ function candidate(item: Item, now: number): PathInFlight[] {
 }
 
 /** @returns undefined for a record with numbers out of range, which must not hide all other records */
-function readable(item: Item) {
+function parsedIfReadable(item: Item) {
   try {
     return parseRecord(item);
   } catch (error) {
@@ -119,7 +119,7 @@ function readable(item: Item) {
   }
 }
 
-async function isStanding(
+async function isUnreplaced(
   dependencies: CommitDependencies,
   { path, expectedEtag }: CommitPosition,
   call: Call,

@@ -81,7 +81,7 @@ export async function copyParts(
     throw callersFault(begun.error) ?? toHoldfastError(begun.error, reading(commitBucket(bucket)), begun.unanswered);
   const { UploadId: uploadId = '' } = begun.output;
   try {
-    const parts = await inParallel(ranges(copy.size, copy.partBytes), async (range, index) => ({
+    const parts = await inParallel(partRanges(copy.size, copy.partBytes), async (range, index) => ({
       PartNumber: index + 1,
       ETag: await copyPart(dependencies, { ...copy, uploadId, range, number: index + 1 }, call),
     }));
@@ -134,7 +134,7 @@ export async function abortParts(
 }
 
 /** The range of the source for each part. Undefined for a single part, because S3 refuses ranges of a small object. */
-export function ranges(size: number, partBytes: number): (string | undefined)[] {
+export function partRanges(size: number, partBytes: number): (string | undefined)[] {
   const count = Math.max(1, Math.ceil(size / partBytes));
   if (count === 1) return [undefined];
   return Array.from({ length: count }, (_, i) => `bytes=${i * partBytes}-${Math.min(size, (i + 1) * partBytes) - 1}`);

@@ -47,7 +47,7 @@ export async function writeObject(
     ...(!('bytes' in content) && { requestTimeout: COPY_TIMEOUT_MS }),
   };
   const outcome: Attempt<WriteOutput> = await attempt(dependencies.s3, tries, call);
-  if ('output' in outcome) return landed(outcome.output);
+  if ('output' in outcome) return wonWrite(outcome.output);
   const { error, unanswered } = outcome;
   switch (error.code ?? error.name) {
     case 'PreconditionFailed':
@@ -98,7 +98,7 @@ function conditionalCommand(
   });
 }
 
-function landed(output: WriteOutput): CommitWritten {
+function wonWrite(output: WriteOutput): CommitWritten {
   const etag = 'CopyObjectResult' in output ? output.CopyObjectResult?.ETag : (output as PutObjectCommandOutput).ETag;
   return { won: true, etag: etag ?? '', versionId: output.VersionId };
 }

@@ -115,7 +115,7 @@ export class Progress {
       const key = partKey(this.#checkpoint.reportId, segment, [this.#fence, parts++]);
       await this.#store.put(key, lines.join(''), call);
     }
-    const further = advanced(segment, pending, [this.#fence, parts]);
+    const further = withPending(segment, pending, [this.#fence, parts]);
     await this.#save(call, ({ segments }) => ({ segments: segments.with(at, further) }));
   }
 
@@ -177,7 +177,7 @@ export class Progress {
 }
 
 /** The segment after its pending rows were stored. */
-function advanced(segment: Segment, pending: Pending, run: Segment['runs'][number]): Segment {
+function withPending(segment: Segment, pending: Pending, run: Segment['runs'][number]): Segment {
   const [fence, parts] = run;
   const expired = structuredClone(segment.expired);
   for (const { kind, ageSeconds } of pending.rows) addTally(expired, kind, { count: 1, oldestAgeSeconds: ageSeconds });

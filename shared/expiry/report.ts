@@ -94,10 +94,10 @@ async function scanSources(begun: Omit<ReportRun, 'readPace' | 'questionPace' | 
 
 /** Scans one segment. Does not throw: a failure sets `stop`, so that the workers of other segments store what they have read. */
 async function scanSegment(run: ReportRun, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
-  let pending = nothing(after);
+  let pending = nothingPending(after);
   const flush = async () => {
     if (pending.pages > 0) await run.progress.flush(at, pending, run.call);
-    pending = nothing(pending.after);
+    pending = nothingPending(pending.after);
   };
   try {
     const source = run.dependencies.sources[name];
@@ -148,7 +148,7 @@ async function answersTo(run: ReportRun, questions: readonly ExecutionQuestion<K
   return rows;
 }
 
-const nothing = (after: Segment['after']): Pending => ({
+const nothingPending = (after: Segment['after']): Pending => ({
   rows: [],
   scanned: 0,
   readUnits: 0,

@@ -46,7 +46,7 @@ export async function openReport(
     throw invalidRequest([{ path: 'cursor', message: 'belongs to another report: leave it out' }]);
   const store = reportStore(s3, places.bucket);
   const wanted = position?.reportId ?? reportId;
-  const checkpoint = await find(store, wanted, call);
+  const checkpoint = await findCheckpoint(store, wanted, call);
   if (!checkpoint)
     throw new HoldfastError(
       'NotFound',
@@ -59,10 +59,14 @@ export async function openReport(
     );
   const at = position?.at ?? [0, 0, 0, 0];
   const start = encodePosition({ reportId: checkpoint.reportId, at });
-  return { checkpoint, start, rows: (during) => walk(store, { checkpoint, from: at }, during) };
+  return { checkpoint, start, rows: (during) => rowsFrom(store, { checkpoint, from: at }, during) };
 }
 
-async function find(store: ReportStore, reportId: string | undefined, call: Call): Promise<Checkpoint | undefined> {
+async function findCheckpoint(
+  store: ReportStore,
+  reportId: string | undefined,
+  call: Call,
+): Promise<Checkpoint | undefined> {
   const filed = await store.get(reportId === undefined ? LATEST : reportKey(reportId), call);
   if (filed) return parseCheckpoint(filed.text);
   const underWay = await store.get(CHECKPOINT, call);
@@ -70,7 +74,7 @@ async function find(store: ReportStore, reportId: string | undefined, call: Call
   return reportId === undefined || checkpoint?.reportId === reportId ? checkpoint : undefined;
 }
 
-async function* walk(
+async function* rowsFrom(
   store: ReportStore,
   { checkpoint: { reportId, segments }, from }: { checkpoint: Checkpoint; from: ReportPosition['at'] },
   call: Call,

@@ -13,13 +13,13 @@ export const NO_NAME_FIELDS: NameFields = {};
 export function addNamespace(payload: unknown, names: NameFields, namespace: string): unknown {
   const { stored = [], paths = [], listed, cursors } = names;
   let request = payload;
-  for (const path of stored) request = mapped(request, path.split('.'), (name) => storedName(name, path, namespace));
-  for (const path of paths) request = mapped(request, path.split('.'), (name) => ownPath(name, path, namespace));
+  for (const path of stored) request = mapTexts(request, path.split('.'), (name) => storedName(name, path, namespace));
+  for (const path of paths) request = mapTexts(request, path.split('.'), (name) => pathWithin(name, path, namespace));
   if (!isObject(request)) return request;
   const { cursor } = request;
   const opened =
     cursors && typeof cursor === 'string' ? { ...request, cursor: cursors.open(cursor, namespace) } : request;
-  return listed ? confined(opened, listed, namespace) : opened;
+  return listed ? limitedToNamespace(opened, listed, namespace) : opened;
 }
 
 /** Turns an answer or an error of the domain into one for the caller: removes the namespace from names, and encrypts the cursor. */
@@ -29,9 +29,9 @@ export function removeNamespace<Answer>(
   namespace: string,
 ): Answer {
   let shown: unknown = answer;
-  for (const path of answered) shown = mapped(shown, path.split('.'), (name) => nameWithin(namespace, name));
-  shown = mapped(shown, ['detail'], (text) => withCallersKey(text, Object(answer).key, Object(shown).key));
-  if (cursors) shown = mapped(shown, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
+  for (const path of answered) shown = mapTexts(shown, path.split('.'), (name) => nameWithin(namespace, name));
+  shown = mapTexts(shown, ['detail'], (text) => withCallersKey(text, Object(answer).key, Object(shown).key));
+  if (cursors) shown = mapTexts(shown, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
   return shown as Answer;
 }
 
@@ -44,18 +44,18 @@ function storedName(name: string, path: string, namespace: string): string {
   return prefixOf(namespace) + name;
 }
 
-function ownPath(name: string, path: string, namespace: string): string {
+function pathWithin(name: string, path: string, namespace: string): string {
   if (isWithin(namespace, name)) return name;
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
 /** Limits a list to the namespace by its `prefix`. A request that names one record does not list; if the name is not a text, it does. */
-function confined(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {
+function limitedToNamespace(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';
   if (prefix === undefined) return isList ? { ...request, prefix: prefixOf(namespace) } : request;
   if (typeof prefix !== 'string' || prefix === '') return request; // the schema refuses it
-  const whole = of === 'stored' ? prefixOf(namespace) + prefix : ownPath(prefix, 'prefix', namespace);
+  const whole = of === 'stored' ? prefixOf(namespace) + prefix : pathWithin(prefix, 'prefix', namespace);
   return { ...request, prefix: whole };
 }
 
@@ -63,9 +63,9 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Copies a value with the texts at the path changed. */
-function mapped(value: unknown, [member, ...rest]: string[], change: (text: string) => string): unknown {
+function mapTexts(value: unknown, [member, ...rest]: string[], change: (text: string) => string): unknown {
   if (member === undefined) return typeof value === 'string' ? change(value) : value;
-  if (member === '*') return Array.isArray(value) ? value.map((one) => mapped(one, rest, change)) : value;
+  if (member === '*') return Array.isArray(value) ? value.map((one) => mapTexts(one, rest, change)) : value;
   if (!isObject(value) || !Object.hasOwn(value, member)) return value;
-  return { ...value, [member]: mapped(value[member], rest, change) };
+  return { ...value, [member]: mapTexts(value[member], rest, change) };
 }

@@ -68,7 +68,7 @@ function mayCall(route: Route, { authorization, namespace, scopes }: AskingCalle
   const { function: operation, method } = route;
   const path = namespace === undefined ? route.path : `/v1/ns/${namespace}${route.path.replace(/^\/v1\//, '/')}`;
   const call = { operation, route: `${method} ${path}` };
-  const isThis = operation === 'whoami';
+  const isWhoami = operation === 'whoami';
   switch (authorization?.by) {
     case 'nobody':
       return { ...call, allowed: true, permission: null };
@@ -78,12 +78,16 @@ function mayCall(route: Route, { authorization, namespace, scopes }: AskingCalle
       return { ...call, allowed, permission: needed.join(' ') || null };
     }
     case 'iam':
-      return { ...call, allowed: isThis || null, permission: `execute-api:Invoke on <api>/$default/${method}${path}` };
+      return {
+        ...call,
+        allowed: isWhoami || null,
+        permission: `execute-api:Invoke on <api>/$default/${method}${path}`,
+      };
     case undefined: {
       const alias = namespace === undefined ? '' : `, alias ${namespace}`;
       return {
         ...call,
-        allowed: isThis || null,
+        allowed: isWhoami || null,
         permission: `lambda:InvokeFunction on the function ${operation}${alias}`,
       };
     }

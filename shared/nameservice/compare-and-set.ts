@@ -7,8 +7,8 @@ import { writingTable } from './dependencies.ts';
 import { ledgerItems, RECORD_KINDS, type RecordKind } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { type ItemsByConcern, kindOf } from './record.ts';
-import { type RefWrite, raise, replace, setRef, type Target } from './refs.ts';
-import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
+import { type RefWrite, raiseRef, replaceRef, setRef, type Target } from './refs.ts';
+import { alreadyExists, conflict, conflictOrUnknown, type Published, published } from './results.ts';
 
 /** The kinds of records that have each ref. A graph source has an index, but does not have commits. */
 const KINDS_WITH: Record<Ref, readonly RecordKind[]> = { commit: ['ledger'], index: RECORD_KINDS };
@@ -41,7 +41,7 @@ export async function compareAndSetRef(
     // Other callers have replaced the address at this t, and now the ref is as expected again. The condition then needs the revision in the item.
     const isAsExpected = actual !== null && samePointer(actual, expected);
     if (!old || !isAsExpected || unanswered) return repeatOrLost(write, { actual, unanswered }, next);
-    outcome = await replace(write, next, { seen: old, kinds });
+    outcome = await replaceRef(write, next, { seen: old, kinds });
   }
   return published(alias, next);
 }
@@ -71,7 +71,7 @@ function repeatOrLost(
 ): Published<Pointer> {
   if (actual && samePointer(actual, next)) return published(alias, actual, { repeated: true });
   const operation = writingTable(dependencies.table, request);
-  throw lost({ alias, what: `${ref} ref`, actual, unanswered }, operation);
+  throw conflictOrUnknown({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
 /** @returns null if there is no such ref. A ref whose item is missing counts as unborn, because the next write restores the item so */
@@ -95,7 +95,7 @@ export async function fastForwardCommit(
 ): Promise<Published<Pointer>> {
   const { alias, dependencies } = write;
   for (let retries = 0; ; retries++) {
-    const outcome = await raise(write, target, ['ledger']);
+    const outcome = await raiseRef(write, target, ['ledger']);
     if (outcome.won) return published(alias, target);
     if (outcome.old) {
       const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);

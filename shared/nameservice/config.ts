@@ -4,7 +4,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { hasConfigVersion, isLedgerConfig } from './conditions.ts';
 import type { ConfigInput } from './inputs.ts';
 import { type LedgerConfig, ledgerConfigOf, normalPayload } from './record.ts';
-import { asRead, map } from './values.ts';
+import { asRead, mapAttribute } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
 
 /** The change that sets the config of a ledger if the version is as expected. A payload of null empties the config. */
@@ -16,7 +16,7 @@ export function configChange({
   const { defaultContextAddress, extra } = payload ?? {};
   const columns = {
     default_context_address: defaultContextAddress === undefined ? undefined : text(defaultContextAddress),
-    config_meta: extra && map(extra),
+    config_meta: extra && mapAttribute(extra),
   };
   const set = ['config_v = :v'];
   const remove: string[] = [];

@@ -4,7 +4,7 @@ import { putNew, transactIdempotently } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { ledgerItems, type RecordKind } from './items.ts';
 import { itemsByConcern, kindOf, type NameserviceRecord, shownRecord } from './record.ts';
-import { alreadyExists, lost, missing, type Published, published } from './results.ts';
+import { alreadyExists, conflictOrUnknown, notFoundOrUnknown, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 import { booleanAttribute } from './values.ts';
 
@@ -40,9 +40,9 @@ export async function retract(write: AliasWrite, kind: RecordKind): Promise<Publ
   const outcome = await updateConcern(write, update);
   if (outcome.won) return published(alias, { retracted: true });
   const found = outcome.old && kindOf(outcome.old);
-  if (found !== kind) throw missing(alias, kind, { found, unanswered: outcome.unanswered, operation });
+  if (found !== kind) throw notFoundOrUnknown(alias, kind, { found, unanswered: outcome.unanswered, operation });
   const retracted = outcome.old?.retracted?.BOOL ?? false;
   // A try got no answer, and an operator has taken a retraction back since. It may have been the retraction of this call.
-  if (!retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
+  if (!retracted) throw conflictOrUnknown({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
   return published(alias, { retracted: true }, { repeated: true });
 }

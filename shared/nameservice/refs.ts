@@ -6,7 +6,7 @@ import { isBelow, isUnchanged } from './conditions.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import type { RecordKind } from './items.ts';
 import { INDEX_REVISION, type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
-import { conflict, missing, type Published, published } from './results.ts';
+import { conflict, notFoundOrUnknown, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
 
 /** The new value of a ref. A ref is never published as unborn. */
@@ -34,12 +34,14 @@ export async function publishRef(
 ): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   for (let seen: Item | undefined; ; ) {
-    const outcome = seen ? await replace(write, target, { seen, kinds: [kind] }) : await raise(write, target, [kind]);
+    const outcome = seen
+      ? await replaceRef(write, target, { seen, kinds: [kind] })
+      : await raiseRef(write, target, [kind]);
     if (outcome.won) return published(alias, target);
     const { old, unanswered } = outcome;
     if (!old) {
       const operation = writingTable(dependencies.table, write.request);
-      throw missing(alias, kind, { found: outcome.kind, unanswered, operation });
+      throw notFoundOrUnknown(alias, kind, { found: outcome.kind, unanswered, operation });
     }
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
@@ -64,13 +66,13 @@ function mayHaveStood({ dependencies, alias, ref, request }: RefWrite, actual: P
 }
 
 /** Sets a ref if its t is lower than that of the target. */
-export function raise(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
+export function raiseRef(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
 /** Sets a ref if its item is as it was read. */
-export function replace(
+export function replaceRef(
   write: RefWrite,
   target: Target,
   { seen, kinds }: { seen: Item; kinds: readonly RecordKind[] },

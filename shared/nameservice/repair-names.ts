@@ -11,7 +11,7 @@ import { purge } from './purge.ts';
 import { kindOf, type LedgerConfig, type Status } from './record.ts';
 import { REF_CONCERNS } from './refs.ts';
 import type { RepairNamesInput } from './repair-inputs.ts';
-import { aliasNotFound, lost, missing } from './results.ts';
+import { aliasNotFound, conflictOrUnknown, notFoundOrUnknown } from './results.ts';
 import { statusChange } from './status.ts';
 import { type ItemUpdate, updateConcern } from './update.ts';
 import { booleanAttribute } from './values.ts';
@@ -110,9 +110,9 @@ async function unretract(write: AliasWrite, kind: RecordKind): Promise<RepairOut
   if (outcome.won) return { current: { retracted: false }, repeated: false };
   const operation = writingTable(dependencies.table, request);
   const found = outcome.old && kindOf(outcome.old);
-  if (found !== kind) throw missing(alias, kind, { found, unanswered: outcome.unanswered, operation });
+  if (found !== kind) throw notFoundOrUnknown(alias, kind, { found, unanswered: outcome.unanswered, operation });
   const retracted = outcome.old?.retracted?.BOOL === true;
-  if (retracted) throw lost({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
+  if (retracted) throw conflictOrUnknown({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
   return { current: { retracted: false }, repeated: true };
 }
 

@@ -37,7 +37,7 @@ export function conflict(alias: Alias, what: string, actual: unknown): HoldfastE
  * The error of a compare-and-set that lost and did not find its own value. It is a Conflict, unless a try got no answer: that try may have won, and
  * another caller may have replaced the value since, so the outcome is unknown.
  */
-export function lost(
+export function conflictOrUnknown(
   { alias, what, actual, unanswered }: { alias: Alias; what: string; actual: unknown; unanswered: boolean },
   operation: Operation,
 ): HoldfastError {
@@ -61,7 +61,7 @@ export function aliasNotFound(alias: Alias, wanted: RecordKind | 'record', found
  * The error of an update that did not find the record. It is NotFound, unless a try got no answer: that try may have landed, and an operator may have
  * removed the record since, so the outcome is unknown.
  */
-export function missing(
+export function notFoundOrUnknown(
   alias: Alias,
   wanted: RecordKind | 'record',
   { found, unanswered, operation }: { found?: RecordKind | undefined; unanswered: boolean; operation: Operation },

@@ -3,7 +3,7 @@ import { hasStatus } from './conditions.ts';
 import type { StatusInput } from './inputs.ts';
 import { RECORD_KINDS } from './items.ts';
 import { type Status, statusOf } from './record.ts';
-import { asRead, map } from './values.ts';
+import { asRead, mapAttribute } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
 
 /** The change that sets the status if state and version are as expected. */
@@ -17,7 +17,7 @@ export function statusChange({ expected, next }: Pick<StatusInput, 'expected' | 
     set: `#status = :state, status_v = :v${hasExtra ? ', status_meta = :extra' : ''}`,
     remove: hasExtra ? [] : ['status_meta'],
     names: { '#status': 'status' },
-    values: { ':state': text(state), ':v': integer(v), ...(hasExtra && { ':extra': map(extra) }) },
+    values: { ':state': text(state), ':v': integer(v), ...(hasExtra && { ':extra': mapAttribute(extra) }) },
     kinds: RECORD_KINDS,
   };
   return { what: 'status', wanted: { state, v, extra }, update, read: statusOf };

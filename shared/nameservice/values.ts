@@ -5,7 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 export type JsonObject = { [name: string]: Json };
 
 export const booleanAttribute = (value: boolean) => ({ BOOL: value });
-export const map = (value: JsonObject) => ({ M: itemOfJson(value) });
+export const mapAttribute = (value: JsonObject) => ({ M: itemOfJson(value) });
 
 export const numberOf = (value: AttributeValue | undefined): number | undefined =>
   value?.N === undefined ? undefined : Number(value.N);
@@ -14,7 +14,7 @@ export const numberOf = (value: AttributeValue | undefined): number | undefined 
 export const objectOf = (value: AttributeValue | undefined): JsonObject => jsonObjectOf(value?.M ?? {});
 
 /** An object as it reads after it was stored. It may differ, because DynamoDB turns -0 into 0. */
-export const asRead = (value: JsonObject = {}): JsonObject => objectOf(map(value));
+export const asRead = (value: JsonObject = {}): JsonObject => objectOf(mapAttribute(value));
 
 // JSON.stringify writes the text of a raw value as it is. TypeScript's libraries do not declare JSON.rawJSON yet.
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): number };
@@ -59,7 +59,7 @@ function attribute(value: Json): AttributeValue {
   if (typeof value === 'boolean') return booleanAttribute(value);
   if (typeof value === 'number') return integer(value);
   if (typeof value === 'string') return text(value);
-  return Array.isArray(value) ? { L: value.map(attribute) } : map(value);
+  return Array.isArray(value) ? { L: value.map(attribute) } : mapAttribute(value);
 }
 
 function jsonObjectOf(item: Item): JsonObject {

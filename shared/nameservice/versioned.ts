@@ -3,7 +3,7 @@ import { readRows } from './alias-rows.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import type { RecordKind } from './items.ts';
 import { type ItemsByConcern, kindOf } from './record.ts';
-import { conflict, lost, type Published, published } from './results.ts';
+import { conflict, conflictOrUnknown, type Published, published } from './results.ts';
 import { type ItemUpdate, updateConcern } from './update.ts';
 
 /** A change of a value that has a version: the status, or the config of a ledger. */
@@ -51,7 +51,7 @@ export async function setValue<Value>(
   if (actual !== null && (await isSameValue(actual, wanted))) return { repeated: true };
   if (!old && !unanswered) return undefined;
   const { dependencies, alias, request } = write;
-  throw lost({ alias, what, actual, unanswered }, writingTable(dependencies.table, request));
+  throw conflictOrUnknown({ alias, what, actual, unanswered }, writingTable(dependencies.table, request));
 }
 
 function valueIn<Value>(rows: ItemsByConcern, { update, read }: VersionedChange<Value>): Value | null {

@@ -79,7 +79,7 @@ function embedded({ at, dimensions, values }: Metrics): string {
   let members = '';
   let kind = `${dimensions}`;
   for (const [name, { value, unit }] of Object.entries(values)) {
-    members += `"${name}":${Number.isFinite(value) ? value : JSON.stringify(inOneLine(value))},`;
+    members += `"${name}":${Number.isFinite(value) ? value : JSON.stringify(valueInLine(value))},`;
     kind += `/${name} ${unit}`;
   }
   const directive = directives.get(kind) ?? directiveOf(dimensions, values);
@@ -98,7 +98,7 @@ const directiveOf = (dimensions: Metrics['dimensions'], values: Metrics['values'
   });
 
 /** The value of a metric in the line of its call: a number, or as many numbers as a line may have. */
-const inOneLine = (value: number | number[]) =>
+const valueInLine = (value: number | number[]) =>
   Array.isArray(value) ? (value.length === 1 ? value[0] : value.slice(0, MAX_METRIC_VALUES)) : value;
 
 /** The further values of long lists, for lines of their own. */

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { partCount, ranges } from '../../shared/commits/multipart.ts';
+import { partCount, partRanges } from '../../shared/commits/multipart.ts';
 import { stager } from '../../shared/commits/stage.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
@@ -319,7 +319,7 @@ describe('ranges', () => {
     [10, 5, ['bytes=0-4', 'bytes=5-9']],
     [11, 5, ['bytes=0-4', 'bytes=5-9', 'bytes=10-10']],
   ])('the ranges cover %i bytes by %i', (size, part, expected) => {
-    expect(ranges(size, part)).toEqual(expected);
+    expect(partRanges(size, part)).toEqual(expected);
   });
 });
 

@@ -21,7 +21,7 @@ import { keyView } from '../../shared/locks/record/views.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
 import { itemsByConcern, recordOf } from '../../shared/nameservice/record.ts';
-import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
+import { asRead, type JsonObject, mapAttribute, objectOf } from '../../shared/nameservice/values.ts';
 import { anyText } from '../support/chance/seed.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { entryOf } from '../support/worlds/expiry.ts';
@@ -270,9 +270,9 @@ describe('records of the nameservice', () => {
     const object = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<JsonObject>;
     fc.assert(
       fc.property(object, (value) => {
-        const stored = objectOf(map(value));
+        const stored = objectOf(mapAttribute(value));
         expect(stored).toEqual(asRead(value));
-        expect(objectOf(map(stored))).toEqual(stored);
+        expect(objectOf(mapAttribute(stored))).toEqual(stored);
         expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
       }),
     );

@@ -117,8 +117,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no acknowledged commit is lost, none lands twice, and every refusal is true',
     changes: [
       change(
-        'return ranges(size, partBytes).length === parts ? 2 * partBytes : partBytes;',
-        'return ranges(size, partBytes).length === parts ? 2 * partBytes : undefined;',
+        'return partRanges(size, partBytes).length === parts ? 2 * partBytes : partBytes;',
+        'return partRanges(size, partBytes).length === parts ? 2 * partBytes : undefined;',
       ),
     ],
     only: 'commits',
