@@ -9,7 +9,7 @@ import { type EventAdapter, isBusEvent } from './events.ts';
 import { assertToken, httpAuthorization, httpPayload, httpPrincipal, isHttpEvent, type TokenRules } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
 import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.ts';
-import { boundPayload } from './payload.ts';
+import { boundedPayload } from './payload.ts';
 import { addNamespace, removeNamespace } from './stored-names.ts';
 
 /** What the adapter finds in an event: the payload and the caller. */
@@ -22,15 +22,16 @@ export interface Invocation {
   log?: Call['log'];
 }
 
+/** The options of a function for its adapters, see `function.ts`. */
 interface AdapterOptions {
   nameFields: NameFields;
   created(output: unknown): boolean;
-  events: EventAdapter | undefined;
-  queued: boolean;
-  ofDeployment: boolean;
-  describesApi: boolean;
+  events?: EventAdapter;
+  queued?: boolean;
+  ofDeployment?: boolean;
+  describesApi?: boolean;
   maxBytes: number;
-  cacheControl: string | undefined;
+  cacheControl?: string;
 }
 
 /**
@@ -90,7 +91,7 @@ function invocationOfHttp(
 /** The invocation of an SQS message, of an event of EventBridge or of a task. Messages and events come without an alias. */
 function invocationOfEvent(
   { event, alias, internal }: { event: unknown; alias: string | undefined; internal: Partial<Internal> },
-  { events, queued, ofDeployment, maxBytes }: AdapterOptions,
+  { events, queued, ofDeployment = false, maxBytes }: AdapterOptions,
 ): Invocation {
   const noCaller = { authorization: undefined, namespace: undefined, principal: undefined };
   if (alias === undefined && queued && isQueued(event)) {
@@ -100,17 +101,17 @@ function invocationOfEvent(
   if (alias === undefined && events && isBusEvent(event)) {
     internal.adapter = 'event-bridge';
     internal.accepts = events.accepts ?? [];
-    return { ...noCaller, payload: bounded(events.payload(event), maxBytes) };
+    return { ...noCaller, payload: boundedPayload(events.payload(event), maxBytes) };
   }
   internal.adapter = 'task';
   const namespace = namespaceOfAlias(alias, ofDeployment);
   internal.namespace = namespace;
-  return { ...noCaller, payload: bounded(event, maxBytes), namespace, principal: namespace && `alias:${namespace}` };
-}
-
-function bounded(payload: unknown, maxBytes: number): unknown {
-  boundPayload(payload, maxBytes);
-  return payload;
+  return {
+    ...noCaller,
+    payload: boundedPayload(event, maxBytes),
+    namespace,
+    principal: namespace && `alias:${namespace}`,
+  };
 }
 
 function httpSuccess(output: unknown, created: boolean, cacheControl: string): APIGatewayProxyStructuredResultV2 {

@@ -44,33 +44,14 @@ interface Definition<Input, Output> {
  * Builds the Lambda handler of a function. It answers an HTTP request of API Gateway (payload format 2.0) with an HTTP response. It answers any other
  * payload, from Step Functions or lambda:Invoke, with the result itself, or throws an error whose name is the error code.
  */
-export function lambdaFunction<Input, Output>({
-  name,
-  input,
-  run,
-  nameFields,
-  maxBytes = DEFAULT_MAX_BYTES,
-  created,
-  logged,
-  loggedAs,
-  audited = false,
-  events,
-  queued = false,
-  ofDeployment = false,
-  describesApi = false,
-  cacheControl,
-}: Definition<Input, Output>) {
+export function lambdaFunction<Input, Output>(definition: Definition<Input, Output>) {
+  const { name, input, run, created, logged, loggedAs, audited = false } = definition;
   const handler = middy({ timeoutEarlyInMillis: 0 }) // deadline() keeps time for the answer instead
     .use(
       adapters({
-        nameFields,
+        maxBytes: DEFAULT_MAX_BYTES,
+        ...definition,
         created: (output) => created?.(output as Output) ?? false,
-        events,
-        queued,
-        ofDeployment,
-        describesApi,
-        maxBytes,
-        cacheControl,
       }),
     )
     .use(observation(name, { logged, audited, inWords: (value) => loggedAs?.(value as Input) ?? {} }))

@@ -44,9 +44,10 @@ function endOfString(text: string, start: number): number {
 
 /**
  * Checks the same bounds on a payload that Lambda has already parsed.
+ * @returns the payload
  * @throws HoldfastError PayloadTooLarge
  */
-export function boundPayload(payload: unknown, maxBytes: number): void {
+export function boundedPayload(payload: unknown, maxBytes: number): unknown {
   const pending = [payload];
   let values = 1;
   let bytes = 0;
@@ -63,6 +64,7 @@ export function boundPayload(payload: unknown, maxBytes: number): void {
     }
     if (bytes > maxBytes) throw tooManyBytes(maxBytes);
   }
+  return payload;
 }
 
 const textBytes = (text: string, max: number) => (text.length > max ? text.length : Buffer.byteLength(text));
