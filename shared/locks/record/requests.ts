@@ -134,7 +134,7 @@ async function refusedFor(
 
 // The parts of writes on the entry of an exclusive holder, which other clients of the table see (docs/protocols/locks.md).
 
-/** A part of an update, which the parts of other ideas join. */
+/** A part of an update. One update may join several parts. */
 export interface WritePart {
   set: string[];
   remove: string[];

@@ -23,15 +23,10 @@ import {
 } from './requests.ts';
 import type { GrantRequest } from './room.ts';
 
-/**
- * The pauses before a throttled message is sent again, in milliseconds. Only of a throttled message is it certain that it did not arrive.
- */
+/** The pauses before a throttled message is sent again, in milliseconds. Any other message may have arrived, and is not sent again. */
 const NOTIFY_PAUSES_MS = [100, 200, 400];
 
-/**
- * The most by which the remaining time of a grant may be shorter than its ttl when a task receives it: the task measures its work by the
- * ttl.
- */
+/** How much of the ttl may be over when a task receives its grant. The task measures its work by the ttl. */
 const MAX_SHORTFALL_MS = 500;
 
 /** Each renewal may be slow too. After this many, a grant that is still short is left to the schedule. */
