@@ -48,11 +48,11 @@ export function inFlightReader(dependencies: CommitDependencies) {
     const { candidates, last } = await scanCommits(dependencies, query, call);
     const limit = query.limit ?? DEFAULT_LIMIT;
     const page = new Page<PathInFlight>((one) => ({ ...one, commitId: null }));
-    for (let at = 0; at < candidates.length; at += HEADS_AT_ONCE) {
-      const some = candidates.slice(at, at + HEADS_AT_ONCE);
-      const standing = await Promise.all(some.map((one) => isUnreplaced(dependencies, one, call)));
-      for (const [index, one] of some.entries()) {
-        if (!standing[index]) continue;
+    for (let from = 0; from < candidates.length; from += HEADS_AT_ONCE) {
+      const batch = candidates.slice(from, from + HEADS_AT_ONCE);
+      const areInFlight = await Promise.all(batch.map((one) => isUnreplaced(dependencies, one, call)));
+      for (const [index, one] of batch.entries()) {
+        if (!areInFlight[index]) continue;
         if (page.rows.length < limit && page.add(one)) continue;
         return { protocol, commits: page.rows, nextCursor: commitCursor(page.rows.at(-1)) };
       }
@@ -119,6 +119,7 @@ function parsedIfReadable(item: Item) {
   }
 }
 
+/** Whether the object at the path is still the one that the commit replaces. */
 async function isUnreplaced(
   dependencies: CommitDependencies,
   { path, expectedEtag }: CommitPosition,

@@ -77,9 +77,9 @@ export class Progress {
       const before = stored && parseCheckpoint(stored.text);
       const isSame = before !== undefined && isAbout(places, before);
       if (isSame && before.fence >= fence) break; // a fence says nothing about a lease in another table
-      const goesOn = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
-      if (before && !goesOn && !isPublished(before)) await publishReport(store, before, call);
-      const checkpoint = goesOn ? before : newReport(dependencies, before);
+      const continues = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
+      if (before && !continues && !isPublished(before)) await publishReport(store, before, call);
+      const checkpoint = continues ? before : newReport(dependencies, before);
       const progress = new Progress(dependencies, fence, { checkpoint, etag: stored?.etag });
       if (await progress.#write({}, call)) return progress;
     }

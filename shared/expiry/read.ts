@@ -29,7 +29,7 @@ export function reader(dependencies: ReportStoreDependencies) {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
     const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the other fields of a row are small
-    const upTo = (nextCursor: string | null): ReportPage => ({ ...callersSummary(), rows: page.rows, nextCursor });
+    const pageUntil = (nextCursor: string | null): ReportPage => ({ ...callersSummary(), rows: page.rows, nextCursor });
     const callersSummary = () => {
       if (call.namespace === undefined) return summary;
       const own = new NamespaceSummary(summary, report.checkpoint, call.namespace);
@@ -39,18 +39,19 @@ export function reader(dependencies: ReportStoreDependencies) {
     const isAskedFor = (row: ExpiredRow<Kind>) =>
       (kind === undefined || row.kind === kind) && isRowWithin(call.namespace, row);
     let parts = 0;
-    let at = report.start;
-    let goesOn: string | undefined;
+    let nextStart = report.start;
+    /** The cursor of the next page, once this page is full or has read enough parts. */
+    let nextPage: string | undefined;
     for await (const { row, next } of report.rows(call)) {
-      const here = at;
-      at = next;
-      // The page is full, and here is a further row. So there is a next page.
-      if (goesOn !== undefined && row) return upTo(goesOn);
+      const start = nextStart;
+      nextStart = next;
+      // This page is done, and a further row follows, so there is a next page.
+      if (nextPage !== undefined && row) return pageUntil(nextPage);
       if (!row && ++parts < MAX_PARTS) continue;
       if (row && !isAskedFor(row)) continue;
-      if (row && !page.add(row)) return upTo(here);
-      if (!row || page.rows.length === limit) goesOn ??= next;
+      if (row && !page.add(row)) return pageUntil(start);
+      if (!row || page.rows.length === limit) nextPage ??= next;
     }
-    return upTo(null);
+    return pageUntil(null);
   };
 }

@@ -75,7 +75,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
 /** The metrics of the service, which the alarms watch, and those of each function. */
 const DIMENSIONS = [[], ['function']];
 
-/** The time is that of the arrival, as in Lambda's own metrics: an alarm subtracts our counts from Lambda's, period by period. */
+/** The metrics of an invocation, counted at its arrival like Lambda's own: an alarm subtracts these counts from Lambda's, period by period. */
 const metrics = ({ arrivedAt, measured }: Internal, values: Metrics['values']): Metrics => ({
   at: arrivedAt,
   dimensions: DIMENSIONS,

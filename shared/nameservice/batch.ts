@@ -52,7 +52,7 @@ export async function readMany(
   // The first failure is the cause. The other readers fail because they were stopped.
   if (failures.length > 0) throw failures[0];
   const byAlias = Map.groupBy(items, ({ pk }) => pk?.S ?? '');
-  return new Map([...byAlias].map(([pk, its]) => [pk, itemsByConcern(its)]));
+  return new Map([...byAlias].map(([pk, ofAlias]) => [pk, itemsByConcern(ofAlias)]));
 }
 
 async function readBatch(

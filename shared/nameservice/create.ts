@@ -9,8 +9,8 @@ import { differsPerCall, isAbsent, isKnownLayout, isNoRecord } from './condition
 import { type AliasWrite, type WriteRequest, writingTable } from './dependencies.ts';
 import { type ItemsByConcern, itemsByConcern, kindOf } from './record.ts';
 
-/** `at`: the time of the write. `rows`: all items of the alias. `repeated`: an earlier call of this request won. */
-type IdempotentOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
+/** `writtenAt`: in epoch milliseconds. `rows`: all items of the alias. `repeated`: an earlier call of this request won. */
+type IdempotentOutcome = { won: true; writtenAt: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
 
 /** What differs between two calls of one request: the time, and a condition on the first item. */
 export interface Stamp {
@@ -43,11 +43,11 @@ export async function transactIdempotently(
   itemsOf: (stamp: Stamp) => TransactWriteItem[],
 ): Promise<IdempotentOutcome> {
   const { clock, ids, table } = dependencies;
-  const at = clock.now();
-  const items = itemsOf({ now: at, differsPerCall: differsPerCall(ids.uuid()) });
+  const writtenAt = clock.now();
+  const items = itemsOf({ now: writtenAt, differsPerCall: differsPerCall(ids.uuid()) });
   const token = clientToken(table, request, part);
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
-  if (outcome.won) return { won: true, at };
+  if (outcome.won) return { won: true, writtenAt };
   // DynamoDB returns only the items whose conditions failed. If these are not all items, they are read.
   const rows =
     outcome.old.length === items.length ? itemsByConcern(outcome.old) : await readRows(dependencies, alias, call);

@@ -32,7 +32,7 @@ export async function publishGraphSource(
   };
   const itemsAt = (now: number) => graphSourceItems(alias, source, { now, style: pointerStyle });
   const creation = await transactIdempotently(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
-  if (creation.won) return answer(itemsByConcern(itemsAt(creation.at)), { created: true });
+  if (creation.won) return answer(itemsByConcern(itemsAt(creation.writtenAt)), { created: true });
   if (creation.repeated) return answer(creation.rows, { repeated: true });
   if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
 

@@ -17,7 +17,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
   const { table, pointerStyle } = dependencies;
   const itemsAt = (now: number) => ledgerItems(alias, { now, style: pointerStyle });
   const outcome = await transactIdempotently(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
-  const rows = outcome.won ? itemsByConcern(itemsAt(outcome.at)) : outcome.rows;
+  const rows = outcome.won ? itemsByConcern(itemsAt(outcome.writtenAt)) : outcome.rows;
   const record = shownRecord(rows, pointerStyle);
   if (record?.kind !== 'ledger' || !(outcome.won || outcome.repeated)) throw alreadyExists(alias, record?.kind);
   return published(alias, record, outcome.won ? { created: true } : { repeated: true });
