@@ -7,7 +7,7 @@ import type { Lease, Rate } from '../../clients/typescript/src/index.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
-/** The client loads it at the first rate, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first rate: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/rate.ts');
 
 type Work = (event: Event, context: LambdaContext, lease: Lease | undefined) => unknown;

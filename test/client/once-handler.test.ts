@@ -3,7 +3,7 @@ import { onceHandler } from '../../clients/typescript/src/handlers.ts';
 import type { OnceRun } from '../../clients/typescript/src/index.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
-/** The client loads it at the first slot, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first slot: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/once.ts');
 
 interface Event {

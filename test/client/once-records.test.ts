@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { leasedRecords, onceRecords } from '../../clients/typescript/src/handlers.ts';
 import { FakeLambda, type LambdaContext } from './fake-lambda.ts';
 
-/** The client loads it at the first slot, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first slot: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/once.ts');
 
 const sqs = (messageId: string, key: string, group?: string) =>

@@ -9,7 +9,7 @@ import {
 import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 
-/** The client loads it at the first slot, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first slot: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/once.ts');
 
 /** What happens to a request: it never arrives, its answer is lost or takes 6 seconds, or a function of the test runs before it arrives. */

@@ -217,7 +217,7 @@ it('an aborted wait leaves no grant behind, wherever it is aborted', async () =>
   await fc.assert(run, { seed: testSeed(), numRuns: Number(process.env.RUNS ?? 60) });
 });
 
-/** The client loads it at the first slot, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first slot: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/once.ts');
 
 const SLOTS = ['1', '2', '3'];

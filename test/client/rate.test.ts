@@ -3,7 +3,7 @@ import { Holdfast, type Transport, unreachable } from '../../clients/typescript/
 import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 
-/** The client loads it at the first rate, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first rate: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/rate.ts');
 
 /** What happens to a request: its answer is lost, or takes some milliseconds. */

@@ -16,7 +16,7 @@ function recordOf(messageId: string, key?: string, group?: string): SqsRecord {
 
 const keyOf = ({ body }: SqsRecord): string | undefined => JSON.parse(body).key;
 
-/** The client loads it at the first rate, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first rate: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/rate.ts');
 
 type Work = (record: SqsRecord, context: LambdaContext, lease: Lease | undefined) => unknown;

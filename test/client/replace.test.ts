@@ -3,7 +3,7 @@ import { type AcquireOptions, Holdfast, type Lease } from '../../clients/typescr
 import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { grantOf, ManualService, ManualSurroundings, type Sent } from '../support/time/process-clock.ts';
 
-/** The client loads it at the first call, and the clock of a test does not wait for that. */
+/** Loads the module that the client imports at its first call: a manual clock does not wait for an import. */
 await import('../../clients/typescript/src/several.ts');
 
 const RUNNING = { replace: 'running', waitMs: Number.POSITIVE_INFINITY } as const;
@@ -80,7 +80,7 @@ function setting() {
   const client = (holder: string) => new Holdfast({ transport: service.transport, surroundings: clock, holder });
   const leases: Lease[] = [];
   const outcomes: Record<string, unknown> = {};
-  /** Works until its signal aborts, or for so long. */
+  /** Works for `workMs`, or until its signal aborts. */
   const work = (holder: string, options: AcquireOptions, workMs = 10_000) =>
     client(holder)
       .withLease('preview/12', options, (lease) => {

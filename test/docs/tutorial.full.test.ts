@@ -24,7 +24,7 @@ const examples = [...tutorial.matchAll(/^```console\n([\s\S]*?)^```/gm)].flatMap
 /** Times, durations and fences differ in every run, and so do the widths of columns. */
 const shape = (answer: string) =>
   answer
-    // The shell tells of the job that was killed, at a time of its choice.
+    // The shell prints that the job was killed, at some moment.
     .replace(/^bash: line .*\n/gm, '')
     .trim()
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')

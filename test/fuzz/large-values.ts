@@ -15,7 +15,7 @@ export interface Sent {
   only: string[];
 }
 
-/** A call, and what became of it. */
+/** A call, and its outcome. */
 export interface LargeCall {
   name: string;
   through: 'http' | 'task';
@@ -53,7 +53,7 @@ const flat = (text: string) => Buffer.from(text).toString();
 
 /** Every call notes by how much the process has needed more memory than ever before. */
 async function measure(call: Pick<LargeCall, 'name' | 'through' | 'shape'>, act: () => ReturnType<typeof throughTask>) {
-  // The garbage of many calls is no need of one; to collect it before each of them would take minutes.
+  // Garbage of earlier calls must not count as memory of this one. To collect it before each call would take minutes.
   if (process.memoryUsage().heapUsed > heapOfAll + 20 * MIB) globalThis.gc?.();
   const before = process.resourceUsage().maxRSS;
   const { outcome, status, body } = await act();

@@ -32,7 +32,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
     const event = end(execution);
     return { key, execution, request, grant, task, event };
   }
-  /** `other`: the grant of the caller whose look has freed the lock. */
+  /** `other`: the grant of the caller that looked at the execution, and so freed the lock. */
   type Parties = Awaited<ReturnType<typeof parties>> & { other?: Grant | undefined };
   const end = (execution: string) => steps.end(execution);
   const redrive = (execution: string) => steps.redrive(execution);
@@ -46,7 +46,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
       race.other = await acquire({ key: race.key, holder: 'other' }).catch(() => undefined);
     },
   };
-  /** How the redriven execution asks again. @returns its grant: the same one, or a new one after the end of that */
+  /** How the redriven execution asks again. @returns its grant: the same one, or a new one if the old one has ended */
   const ASKS: Record<string, (race: Parties) => Promise<Grant | undefined>> = {
     'a call': ({ request }) => acquire(request).catch(() => undefined),
     'a task': async ({ request, key }) => {

@@ -30,7 +30,7 @@ export async function boundGrants(lineWorld: LineWorld) {
   const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
   const held = (key: string, more: object = {}) => failure(other(key, more));
 
-  it('a bound grant says so, and stays with an execution that runs, without heartbeats', async () => {
+  it('a bound grant says that it is bound, and lasts without heartbeats', async () => {
     const { key, grant } = await hold();
     expect(grant).toMatchObject({ bound: true });
     timeline.advance(366 * 86_400_000);
@@ -98,7 +98,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     expect(await heartbeat({ ...grant, ttlSeconds: 20 })).toMatchObject({ fence: grant.fence });
   });
 
-  it('a bound request is answered to its own execution and terms alone', async () => {
+  it('a bound request is answered only to its own execution and terms', async () => {
     const { request, key, execution } = await hold();
     const { bound: _, ...plain } = request;
     for (const again of [{ ...request, execution: steps.newExecution('RUNNING') }, plain]) {

@@ -33,7 +33,7 @@ export async function callers(lineWorld: LineWorld) {
     );
     expect(grant).toMatchObject({ holder: 'second', remainingMs: 10_000, repeated: false });
     expect(grant.fence).toBeGreaterThan(first.fence);
-    expect(now() - releasedAt).toBeLessThanOrEqual(35); // the next in line looks every 25 to 35 ms
+    expect(now() - releasedAt).toBeLessThanOrEqual(35); // the next waiter polls every 25 to 35 ms
     expect(await see(key)).toMatchObject({ holder: 'second', fence: grant.fence });
     expect(await release(grant)).toMatchObject({ released: true });
   });
@@ -102,7 +102,7 @@ export async function callers(lineWorld: LineWorld) {
     await release(first);
   });
 
-  /** A call that dies when so many of its requests have landed: three put it in line. */
+  /** A call that exits when `calls` of its requests have landed: three put it in line. */
   const dying = (key: string, calls: number) =>
     dyingAfter(calls, () => waiting(key, 'dead')).then(async () => void (await sleep(60_000)));
 

@@ -130,7 +130,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(await see(key)).toMatchObject({ holder: 'b', waiters: [{ ticket: c.ticket }] });
   });
 
-  it('the task receives LeaseLost, and the next task has the next grant', async () => {
+  it('a cancelled task receives LeaseLost, and the next task the next grant', async () => {
     const { key, first, task, ticket } = await held();
     const c = await park({ key });
     expect(await cancel(key, ticket)).toEqual({ key, ticket, cancelled: true });

@@ -58,7 +58,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
 
   describe('another request', () => {
     type Ended = { execution: string; key: string };
-    /** Why the end of the execution has not ended its former grant. */
+    /** Cases in which a grant outlives the end of its execution. */
     const CASES: Record<string, { target?: string; ends: (held: Ended) => Promise<unknown> }> = {
       'the event is lost': { ends: async ({ execution }) => steps.end(execution) },
       'the event names an end before the answer, by clocks that differ': {

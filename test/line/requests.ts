@@ -199,7 +199,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('the schedule sends that LeaseLost until the task is notified', async () => {
+  it('the schedule sends LeaseLost again until the task is notified', async () => {
     const { key, task, grant } = await shared(false);
     await release(grant);
     steps.faults.SendTaskFailure = ['refused'];
@@ -210,7 +210,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a call that leaves as its request holds an expired grant keeps its waiter', async () => {
+  it("a leaving call keeps its waiter if its request's grant has just expired", async () => {
     const held = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
     const { key } = held;
     const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 2 };

@@ -53,7 +53,7 @@ it('a call reads its own row consistently, and the record if left out', async ()
 });
 
 const asking = (key: string, holder: string, more: object = {}) => waiting(key, holder, { limit: 2, ...more });
-/** Acquires, holds for so long, and gives back. */
+/** Acquires, holds for `holdMs`, and releases. */
 const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
   const grant = await asking(key, holder, more);
   const grantedAt = now();

@@ -61,7 +61,7 @@ describe('several permits', async () => {
 
   type Proof = Parameters<typeof release>[0];
 
-  /** After so many milliseconds, the second of two releases must take the first for exited. */
+  /** How many milliseconds after the first of two releases the second one must take it for exited. */
   const A_WHILE = 100;
 
   describe('two hand-offs at once', () => {
@@ -79,7 +79,7 @@ describe('several permits', async () => {
     };
     const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 
-    it('the beaten one of two releases to one line stops', async () => {
+    it('a release that loses to another release of the line stops', async () => {
       const [a, b] = await prepared('beaten');
       requests.faultsOf.Query = [
         async (send) => {

@@ -39,7 +39,7 @@ it('the function executionEnded frees a permit, and then deletes its row', async
   clock.advance(900_000);
   expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
   const { Items: rows = [] } = await dynamodb.send(new ScanCommand({ TableName: dependencies.waitersTable }));
-  expect(rows.filter(({ key }) => key?.S === 'ended')).toEqual([]); // the one that found the permit has gone
+  expect(rows.filter(({ key }) => key?.S === 'ended')).toEqual([]); // the row by which the first pass found the permit has gone
 });
 
 it('the function executionEnded serves the waiter that an operator has moved', async () => {

@@ -147,7 +147,7 @@ it('a grant is one write if DynamoDB answers within 50 ms', async () => {
   expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
 });
 
-it('however late DynamoDB answers, if the record had a fence', async () => {
+it('a grant over an earlier fence is one write, however late DynamoDB answers', async () => {
   const first = await acquire({ key: 'fenced' });
   await world.release(first);
   clock.advance(1);

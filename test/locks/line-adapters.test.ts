@@ -244,7 +244,7 @@ it('executionEnded takes the time of the end in ISO 8601 from Lambda', async () 
   expect(body).toMatchObject({ freed: 1, kept: 0 });
 });
 
-it('acquire in line, cancelWaiter of a call, and withdraw', async () => {
+it('the functions acquire, cancelWaiter and withdraw serve a call in line', async () => {
   const key = 'line';
   const own = { key, holder: 'b', requestId: 'r' };
   await post(acquire, { ...own, ttlSeconds: 60 });

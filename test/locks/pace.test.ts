@@ -38,16 +38,16 @@ function sightOf({ heldMs = [], place, next = ANOTHER, names, turnMs, paceMs, to
 }
 
 const pause = (seen: Seen) => pauseInLineMs(sightOf(seen), ids);
-/** The names of this number of waiters before the call. */
+/** The hint that names `count` waiters before the call. */
 const behind = (count: number) =>
   ['anot', ...Array.from({ length: count - 1 }, (_, nth) => `n${nth}`), 'owno'].join(' ');
 
-it('the next one looks when the first hold should end', () => {
+it('the next waiter polls when the first hold should end', () => {
   const next = (paceMs: number, ...heldMs: number[]) => pause({ next: OWN, paceMs, heldMs });
   expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
 });
 
-it('the next one looks more often behind an exclusive holder', () => {
+it('the next waiter polls more often behind an exclusive holder', () => {
   const behindOne = (path: string) => {
     const sight = sightOf({ next: OWN, paceMs: 5 });
     return pauseInLineMs({ ...sight, record: { ...sight.record, entries: [{ ...held(4), path }] } }, ids);
@@ -55,18 +55,18 @@ it('the next one looks more often behind an exclusive holder', () => {
   expect([behindOne('h'), behindOne('hname')]).toEqual([2, 7]);
 });
 
-it('the next one looks later the longer holders have held', () => {
+it('the next waiter polls later the longer holders have held', () => {
   const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
   expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
 });
 
-it('the next one looks in the moment in which an expiry makes room', () => {
+it('the next waiter polls at the moment when an expiry makes room', () => {
   expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 3 })).toBe(3);
   expect(pause({ next: OWN, heldMs: [1000], toRoomMs: -3 })).toBe(30);
   expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 0 })).toBe(30);
 });
 
-it('a call that the hints name looks when those before it should be served', () => {
+it('a call that the hints name polls when those before it should be served', () => {
   const at = (count: number, heldMs: number[]) => pause({ names: behind(count), paceMs: 20, heldMs });
   expect([at(1, [0]), at(7, [0])]).toEqual([34, 214]); // 20 + 33 x (1 - 0.4 x root of 2)
   expect(at(7, [0, 0, 0, 0])).toBe(68);
@@ -86,13 +86,13 @@ it('a call of a crowd that is not named stands behind those that are', () => {
   expect(at(ticketOf(500, 'another1'))).toBe(905);
 });
 
-it('a call far behind looks within a second and a half', () => {
+it('a call far behind polls within a second and a half', () => {
   const far = { names: 'anot n1 n2', heldMs: [0], place: 300 };
   expect(pause({ ...far, paceMs: 20 })).toBe(1500);
   expect(pause({ ...far, turnMs: 20 })).toBe(200);
 });
 
-it('a call behind a heavy holder looks within a quarter second', () => {
+it('a call behind a heavy holder polls within a quarter second', () => {
   const sight = sightOf({ names: behind(3), paceMs: 1000 });
   const at = (weight: number) => {
     const entries = [{ ...held(10), weight }];
@@ -101,19 +101,19 @@ it('a call behind a heavy holder looks within a quarter second', () => {
   expect([at(1), at(2)]).toEqual([1500, 200]);
 });
 
-it('each turn counts as long as the first ones so far', () => {
+it('a turn ahead counts as long as the present holds so far', () => {
   const at = (heldMs: number[]) => pause({ place: 4, heldMs });
   expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
   expect(at([1000])).toBe(200);
 });
 
-it('slow requests delay the looks, but one slow answer does not', () => {
+it('slow requests delay the polls, but one slow answer does not', () => {
   const at = (requestMs?: number) => pause({ names: behind(4), paceMs: 20, heldMs: [0], requestMs });
   expect([at(1) === at(), at(5) > at(), at(2000) === at(15)]).toEqual([true, true, true]);
   expect([meanOf(undefined, 8), meanOf(8, 4), meanOf(6, 6)]).toEqual([8, 6, 6]);
 });
 
-it('a call of unknown position looks again after 150 to 250 ms', () => {
+it('a call of unknown position polls again after 150 to 250 ms', () => {
   expect(pause({ heldMs: [5] })).toBe(200);
 });
 
@@ -123,12 +123,12 @@ it('a call leaves room by its position, half a second at most', () => {
   expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
 });
 
-it('the next one leaves a release the time of two hand-offs', () => {
+it('the next waiter leaves a release the time of two hand-offs', () => {
   const next = (requestMs?: number) => patienceInLineMs(sightOf({ next: OWN, requestMs }), ids);
   expect([next(), next(9), next(100)]).toEqual([26, 58, 82]);
 });
 
-it('a call of unknown position leaves room by chance', () => {
+it('a call of unknown position leaves room for a random time', () => {
   expect(patience()).toBe(275);
 });
 
@@ -141,7 +141,7 @@ it('the average hold falls at once, and rises slowly', () => {
   expect(paceOf(0, 40)).toBe(40);
 });
 
-it('the average hold begins with the first hold, of which a hundred milliseconds count', () => {
+it('the average hold begins with the first hold, counted as 100 ms at most', () => {
   expect(paceOf(undefined, 30)).toBe(30);
   expect(paceOf(undefined, 60_000)).toBe(100);
   expect(paceOf(undefined, undefined)).toBeUndefined();

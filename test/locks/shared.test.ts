@@ -149,7 +149,7 @@ it('a take-over after the margin ends only as many permits as needed', async () 
   ]);
 });
 
-it('a take-over grants the request whose own permit has expired another permit', async () => {
+it('a request whose permit has expired receives another one by a take-over', async () => {
   const asked = { key: 'own', holder: 'a', requestId: 'r', limit: 1, ttlSeconds: 10 };
   const first = await acquire(asked);
   // Between its end and the end of the margin the permit still keeps the key, and the request may ask by other terms.
@@ -192,7 +192,7 @@ it.each(['shared', 'exclusive'] as const)('a %s take-over removes the mark of an
   expect(await rawItem(key)).not.toHaveProperty('mark');
 });
 
-it('a take-over beside the own expired permit waits for the margin', async () => {
+it('a take-over beside the expired permit of its request waits for the margin', async () => {
   const asked = { key: 'own beside', holder: 'a', requestId: 'r', limit: 3, ttlSeconds: 10 };
   await acquire(asked);
   await acquire({ ...asked, holder: 'b', ttlSeconds: 60 });

@@ -51,7 +51,7 @@ it(`a release always serves the task that parks meanwhile (${ROUNDS} rounds from
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
   expectAllHappened(happened, ROUNDS / 200);
-  // Of a few rounds, one that a busy machine disturbs is more than a tenth.
+  // In a short run, one disturbed round would already be more than a tenth.
   if (isFull) expect(disturbed).toBeLessThanOrEqual(ROUNDS / 10);
 }, 600_000);
 

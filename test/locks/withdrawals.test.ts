@@ -82,7 +82,7 @@ it('a call that received its permit meanwhile is withdrawn too', async () => {
   expect(await failure(again)).toMatchObject({ code: 'LeaseLost' });
 });
 
-it('a withdrawal reports a release of that moment', async () => {
+it('a withdrawal succeeds if its call releases the permit meanwhile', async () => {
   const asked = await begun('w19');
   const calls: object[] = [];
   const gives = precededBy(async () => calls.push(await failure(acquire({ ...asked, limit: 1 }, owner))));
@@ -91,7 +91,7 @@ it('a withdrawal reports a release of that moment', async () => {
   expect(calls).toMatchObject([cancelled]);
 });
 
-it('a withdrawal of an unknown request looks at the line and the record', async () => {
+it('a withdrawal of an unknown request reads the line and the record', async () => {
   requests.sent.length = 0;
   const unknown = { cancelled: false, reason: 'unknown' };
   expect(await withdraw({ key: newKey(), requestId: 'none', holder: 'b' }, owner)).toMatchObject(unknown);

@@ -19,7 +19,7 @@ interface Pointer {
   t: number;
 }
 
-/** Counting up from 1, in an order of chance. */
+/** The numbers from 1 to `length`, shuffled. */
 function shuffled(length: number): number[] {
   const numbers = Array.from({ length }, (_, i) => i + 1);
   for (let i = length - 1; i > 0; i--) {
@@ -31,7 +31,7 @@ function shuffled(length: number): number[] {
   return numbers;
 }
 
-/** The current value, or the actual one of a conflict; any other failure is one of the test. */
+/** The current value, or the actual one of a conflict. Any other error fails the test. */
 async function won(op: object): Promise<{ won: boolean; value: Pointer }> {
   try {
     return { won: true, value: (await publish(op)).current as Pointer };

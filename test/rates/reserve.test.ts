@@ -94,7 +94,7 @@ describe('reserve', () => {
     expect(await reserve({ key: 'other', rates: other, waitSeconds: 9 })).not.toHaveProperty('rateChanged');
   });
 
-  it('a call that reserves measures the wait, and a refused call does not', async () => {
+  it('a reserved wait is measured, and a refusal is not', async () => {
     const noted: [Measure, number][] = [];
     const as = call({ measure: (measure, value) => void noted.push([measure, value]) });
     await reserve({ key: 'measured', rates }, as);
@@ -254,7 +254,7 @@ describe('repeats', () => {
 });
 
 describe('clocks and records', () => {
-  it('a function whose clock is behind shifts the start by no more', async () => {
+  it('a clock that is behind shifts a start by at most that difference', async () => {
     await reserve({ key: 'behind', rates });
     clock.advance(-200);
     expect(await reserve({ key: 'behind', rates, waitSeconds: 9 })).toMatchObject({ waitMs: 1200 });

@@ -120,7 +120,7 @@ describe('cancel', () => {
     expect((await rawRate(key))?.opens).toEqual(settles ? { N: '0' } : undefined);
   });
 
-  it.each([false, true])('a reservation to settle is cancelled only with its terms: settled %s', async (isSettled) => {
+  it.each([false, true])('an id without its terms does not cancel a reservation: settled %s', async (isSettled) => {
     const key = `cut ${isSettled}`;
     await plain(key);
     const { reservation } = await plain(key, { settle: true });

@@ -150,7 +150,7 @@ describe('capped rates', () => {
     expect(await reserve({ key, rates, waitSeconds: 60 })).toMatchObject({ waitMs: 4000 });
   });
 
-  it('capped rates are those by which a reservation settles, even after a lift', async () => {
+  it('a reservation settles by the capped rates of its time, even after a lift', async () => {
     const key = 'settled';
     await cap(key);
     const { reservation } = await reserve({ key, rates, settle: true });
@@ -259,7 +259,7 @@ describe('rows', () => {
     );
   });
 
-  it.each(['capped', 'paused', 'lifted'])('a row that is %s loses its reservations alone to forget', async (how) => {
+  it.each(['capped', 'paused', 'lifted'])('forget removes only the reservations of a row that is %s', async (how) => {
     const one = `forget ${how}`;
     const { reservation } = await reserve({ key: one, rates, settle: true });
     await (how === 'capped' ? cap(one) : pause(one));

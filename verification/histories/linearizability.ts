@@ -12,8 +12,8 @@ export interface Timed {
 export interface Model<State, Operation extends Timed> {
   initial: State;
   /**
-   * Every state that may follow when the operation takes effect in `state` and is answered as it was; none where it
-   * could not have been answered so. More than one where the answer does not tell.
+   * Every state that may follow when the operation takes effect in `state` and gets the answer that it got. Empty if the operation
+   * could not get that answer, several if the answer does not say which state follows.
    */
   step(state: State, operation: Operation): State[];
 }

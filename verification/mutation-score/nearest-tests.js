@@ -15,13 +15,13 @@ import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
 /** Keeps the coverage of the dry run, because Stryker starts this process again after a mutant that hangs. */
 const COVERAGE = 'nearest-tests.json';
 
-/** With how many tests of the usual length a mutant is tried at most. `npm run verify -- mutation-score --open` tries the survivors with all tests. */
+/** The most tests tried on a mutant, counted in tests of the usual length. `npm run verify -- mutation-score --open` tries the survivors with all tests. */
 const MOST = Number(process.env.MUTATION_TESTS ?? Number.POSITIVE_INFINITY);
 
 /** Mutants are numbered from 0. */
 const NO_MUTANT = '-1';
 
-/** Mutants are numbered by their place in the source. So many numbers away, a mutant is near. */
+/** Mutants are numbered by their place in the source. A mutant within this many numbers is near. */
 const NEAR = 12;
 
 /** For how long a passed test is trusted. If its emulator then fails, or other tests leave something there, it would catch every later mutant. */
@@ -91,7 +91,7 @@ class NearestTests {
     return { status: 'survived', nrOfTests };
   }
 
-  /** The tests of what is run while their file, or a module, loads. */
+  /** The tests whose file, or a module that they import, runs the mutant while it loads. */
   #meeting(id, reloads) {
     const { times, covered, early } = /** @type {Coverage} */ (this.#coverage);
     const tests = Object.keys(times);
@@ -110,7 +110,7 @@ class NearestTests {
     return times[times.length >> 1] || 1;
   }
 
-  /** Those of which the largest part of what they run is near the mutant, for their time, until the time is over. */
+  /** The tests that run mostly code near the mutant, best value for their time first, until the time is used up. */
   #nearest(id, tests) {
     const { covered, times, loads } = /** @type {Coverage} */ (this.#coverage);
     const usual = this.#usual();

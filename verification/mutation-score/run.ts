@@ -141,7 +141,7 @@ function shardOf(files: string[], text: string): string[] {
   return files.filter((_, index) => index % shards === shard - 1);
 }
 
-/** Of one room each. */
+/** Groups the files by room. */
 function groupsOf(files: string[]): string[][] {
   const byRoom = Object.values(Object.groupBy(files, roomOf)) as string[][];
   return byRoom.flatMap((some) => {

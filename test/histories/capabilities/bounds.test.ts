@@ -74,7 +74,7 @@ const refused = (ms: number, body: object = {}, more: Partial<Entry> = {}, terms
 const verdict = (violations: { promise: string }[]) => promises(violations).length > 0;
 
 describe('bounds in time', () => {
-  it('a task that waits after its deadline and an undisturbed run is found', () => {
+  it('the checker finds a task that waits after its deadline and an undisturbed run', () => {
     const check = (...history: Entry[]) => verdict(toldInTime(history, KEY, facts));
     const waiting = task('a', 1000, { parkSeconds: 60 });
     expect(check(waiting, run(minute(2)))).toBe(true);
@@ -89,7 +89,7 @@ describe('bounds in time', () => {
     expect(check(waiting, late, run(minute(2)), run(minute(3)))).toBe(false);
   });
 
-  it('a task that the next undisturbed run does not notify is found', () => {
+  it('the checker finds a task that the next undisturbed run does not notify', () => {
     const check = (...history: Entry[]) => verdict(grantToldInTime(history, KEY, facts));
     const granted = did(2000, grant('a', 2000, '1 a'));
     expect(check(task('a', 1000), granted, run(minute(1)))).toBe(true);
@@ -103,7 +103,7 @@ describe('bounds in time', () => {
     expect(check(task('a', 1000), granted, did(9000, grant('b', 9000)), run(minute(1)))).toBe(false);
   });
 
-  it('a caller that waits for longer than an unclaimed grant lasts is found', () => {
+  it('the checker finds a caller that waits for longer than an unclaimed grant lasts', () => {
     const check = (...history: Entry[]) => verdict(windowKept(history, KEY, facts));
     const waits = (who: string, ms: number, answered: number, more: Partial<Entry> = {}) =>
       entry(
@@ -126,7 +126,7 @@ describe('bounds in time', () => {
     expect(check(dead, waits('b', 2000, 9000, { faults: ['GetItem freeze'] }), granted)).toBe(false);
   });
 
-  it("a grant that stands after the event of its execution's end is found", () => {
+  it("the checker finds a grant that outlives the event of its execution's end", () => {
     const check = (...history: Entry[]) => verdict(freedByEvent(history, { withinBound: true, spreadMs: 400 }));
     const held = (more: object = {}) =>
       entry('acquire', { key: KEY, holder: 'x', execution: 'arn', ...more }, [1000, 1010], 'ok', { fence: 5 });
@@ -147,7 +147,7 @@ describe('bounds in time', () => {
     expect(check(held(), ended(), entry('executionRedriven', { holder: 'x' }, [1500, 1500]), met)).toBe(false);
   });
 
-  it('a caller that receives half of its lease from the line is found', () => {
+  it('the checker finds a caller that receives half of its lease from the line', () => {
     const told = (remainingMs: number, more: Partial<Entry> = {}) => [
       entry(
         'acquire',
@@ -169,7 +169,7 @@ describe('bounds in time', () => {
     expect(check(told(0, { landed: landed(grant('a', 2000)) }))).toBe(false);
   });
 
-  it('a line with more waiters than its quota is found', () => {
+  it('the checker finds a line with more waiters than its quota', () => {
     const line = (count: number, leave: number) => [
       ...Array.from({ length: count }, (_, nth) => bring(`t${nth}`, 1000 + 10 * nth, 90_000)),
       did(900, ...Array.from({ length: leave }, () => ({ what: 'query', ms: 900 }) as Effect)),
@@ -181,7 +181,7 @@ describe('bounds in time', () => {
     expect(check([...line(11, 0), left, bring('new', 1200, 90_000)])).toBe(false);
   });
 
-  it('a new holder within the grace of working functions is found', () => {
+  it('the checker finds a new holder within the grace of working functions', () => {
     const check = (...history: Entry[]) => verdict(atWork(history, facts));
     const work = (to: number, graceSeconds?: number) =>
       entry('work', { key: KEY, holder: 'x', leaseId: 'x', untilMs: 60_000, graceSeconds }, [2000, to], 'ok', {});
@@ -199,7 +199,7 @@ describe('bounds in time', () => {
 });
 
 describe('what is free', () => {
-  it('a plain caller that is refused a lease beside expired rows is found', () => {
+  it('the checker finds a plain caller that is refused beside expired rows', () => {
     const check = (...history: Entry[]) => verdict(freeLeaseIsHad(history, KEY, facts));
     expect(check(refused(5000))).toBe(true);
     expect(check(bring('a', 1000, 3000), refused(5000))).toBe(true);
@@ -223,7 +223,7 @@ describe('what is free', () => {
     ...{ what: 'lock', ms, state: { ...NO_LOCK, used: entries.length, entries, isMarked: true } },
   });
 
-  it('a plain caller that is refused beside room and no waiting caller is found', () => {
+  it('the checker finds a plain caller that is refused beside room without waiting callers', () => {
     const check = (...history: Entry[]) => verdict(roomBesideLine(history, KEY, facts));
     const two = { limit: 2 };
     const plain = refused(5000, {}, {}, two);
@@ -236,7 +236,7 @@ describe('what is free', () => {
     expect(check(did(500, record(500, entryOf('a', 4000))), refused(5000))).toBe(true);
   });
 
-  it('a caller that is refused room behind a task dead for minutes is found', () => {
+  it('the checker finds a caller that is refused room behind a long-dead task', () => {
     const check = (...history: Entry[]) => verdict(deadTaskCostsNothing(history, KEY, facts));
     const [held, reader] = [did(500, record(500, entryOf('a', 900_000))), { mode: 'shared' }];
     const dead = (closedMs: number) => [task('w', 1000, { closedMs }), bring('w', 1000, 900_000)];

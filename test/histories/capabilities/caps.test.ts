@@ -48,7 +48,7 @@ describe('caps', () => {
     expect(check(command([1000, 1010], { limit: 0 }), left(900, [a]), left(1500, [a]))).toEqual([]);
   });
 
-  it('a cap that has ended or may have been changed is not demanded', () => {
+  it('the checker does not demand a cap that may have ended or changed', () => {
     expect(check(command([1000, 1010], { limit: 0, forSeconds: 1 }), left(2500, [a]))).toEqual([]);
     const pause = command([1000, 1010], { limit: 0 });
     expect(check(command([900, 2000], { limit: null }), pause, left(2500, [a]))).toEqual([]);
@@ -57,14 +57,14 @@ describe('caps', () => {
     expect(check(command([1000, 1010], { limit: 0, kind: 'once' }), left(2500, [a]))).toEqual([]);
   });
 
-  it('a request that is heavier than the cap is granted alone', () => {
+  it('the checker accepts a request heavier than the cap only alone', () => {
     const cap = command([1000, 1010], { limit: 2 });
     expect(check(cap, left(1500, [holder('c', 3, 5)]))).toEqual([]);
     expect(check(cap, left(1500, [holder('c', 3, EXCLUSIVE_WEIGHT)]))).toEqual([]);
     expect(check(cap, left(1500, [a]), left(1600, [a, holder('c', 3, 5)]))).toEqual([CAP_KEPT]);
   });
 
-  it('a write that shows another cap without a later command is found', () => {
+  it('the checker finds a write that shows another cap without a later command', () => {
     const on = (limit: number | undefined, capAt: number | undefined) => ({
       ...(limit !== undefined && { cap: { limit, until: undefined } }),
       capAt,
@@ -119,7 +119,7 @@ describe('caps', () => {
   });
 });
 
-it('a first try keeps what the record has besides, and its expiry for TTL', () => {
+it('a first try keeps cap and `latest` of the record, and `cap_ttl`', () => {
   const write = {
     TableName: 'faults-leases-1',
     ReturnValues: 'ALL_OLD',

@@ -31,12 +31,12 @@ it('a client may hold its lease until its end, and longer after a heartbeat', ()
   expect(isHeld(grant([0, 20], 9990), look(9991, false))).toBe(true);
 });
 
-it('a client that holds its lease past the answered end is found', () => {
+it('the checker finds a client that counts on its lease past its expiry', () => {
   expect(isHeld(grant([0, 20], 9990), look(9990))).toBe(false);
   expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_991))).toBe(false);
 });
 
-it('a client that holds a lease before its answer, or another lease, is found', () => {
+it('the checker finds a client that holds a lease that it was not granted', () => {
   expect(isHeld(grant([0, 20], 9990), look(10))).toBe(false);
   expect(isHeld(grant([0, 20], 9990), look(30, true, 'e.other'))).toBe(false);
 });

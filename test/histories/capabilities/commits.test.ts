@@ -37,7 +37,7 @@ const check = (entries: Entry[], more: Partial<WorldFacts> = {}) =>
   promises(commits.check(entries, { ...facts, ...more }));
 const lossless = 'no acknowledged commit is lost, none lands twice, and every refusal is true';
 
-it('commits one after the other pass the checker', () => {
+it('the checker of commits accepts one commit after the other', () => {
   const history = [
     put('a', null, [0, 10], 'ok'),
     put('b', null, [20, 30], 'PreconditionFailed', { etag: etagOf('a') }),
@@ -48,14 +48,14 @@ it('commits one after the other pass the checker', () => {
   expect(check(history)).toEqual([]);
 });
 
-it('commits with two winners for one precondition are refused', () => {
+it('the checker of commits finds two winners for one precondition', () => {
   const history = [put('a', null, [0, 10], 'ok'), put('b', null, [5, 15], 'ok')];
   expect(promises(oneWinner(history))).toEqual(['one winner for each precondition']);
   expect(check(history)).toContain('one winner for each precondition');
   expect(oneWinner([put('a', null, [0, 10], 'ok'), put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
 });
 
-it('commits may have a repeat that is answered as new', () => {
+it('the checker of commits finds a repeat that is answered as new', () => {
   const first = put('a', null, [0, 10], 'ok');
   expect(promises(repeatsSaySo([first, put('a', null, [20, 30], 'ok')]))).toEqual([
     'a repeat of a commit says that it is one',
@@ -65,14 +65,14 @@ it('commits may have a repeat that is answered as new', () => {
   expect(repeatsSaySo([first, put('a', null, [5, 30], 'ok')])).toEqual([]);
 });
 
-it('commits that were acknowledged and are gone are refused', () => {
+it('the checker of commits finds an acknowledged commit that is gone', () => {
   expect(check([put('a', null, [0, 10], 'ok'), seen(null, [20, 30])])).toEqual([lossless]);
   expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), seen('a', [40, 50])])).toEqual([
     lossless,
   ]);
 });
 
-it('commits that were refused and landed all the same are refused', () => {
+it('the checker of commits finds a refused commit that landed', () => {
   const refused = [put('a', null, [0, 10], 'PreconditionFailed', { etag: etagOf('b') }), put('b', null, [0, 10], 'ok')];
   expect(check(refused)).toEqual([]);
   expect(check([put('a', null, [0, 10], 'Unavailable'), seen('a', [20, 30])])).toEqual([lossless]);
@@ -108,7 +108,7 @@ it('a commit of unknown outcome lands at most once, and is decided afterwards', 
   expect(check([lost, seen('a', [20, 30]), resolved])).toEqual([]);
 });
 
-it('commits with a stale fence after a newer fence are refused', () => {
+it('the checker of commits finds a stale fence after a newer one', () => {
   const newer = put('a', null, [0, 10], 'ok', {}, 9);
   const older = put('b', etagOf('a'), [20, 30], 'ok', {}, 8);
   expect(promises(staleFences([newer, older]))).toEqual(['no commit with a stale fence lands after a newer one']);
@@ -170,19 +170,19 @@ it('an administrator replaces a fence once, and only the one they saw', () => {
   expect(check([newer, lost, seen('a', [30, 40], 9), read([50, 60], undefined, 'r20')])).toEqual([]);
 });
 
-it('commits that wait without a reason, or are stuck afterwards, are refused', () => {
+it('the checker of commits finds one in progress without a reason, or stuck afterwards', () => {
   const blocked = put(AFTERWARDS, null, [0, 10], 'CommitInProgress');
   expect(check([blocked])).toEqual([lossless]);
   expect(check([blocked], { foreignCommits: true })).toEqual([]);
   expect(check([{ ...blocked, actor: AFTERWARDS }], { foreignCommits: true })).toEqual(['no path is stuck']);
 });
 
-it('commits take the bytes of an upload as other bytes', () => {
+it("the checker of commits accepts a commit of an upload's bytes", () => {
   const staged = put('a', null, [0, 10], 'ok');
   expect(check([{ ...staged, input: { ...staged.input, source: 'u' } }, seen('a', [20, 30])])).toEqual([]);
 });
 
-it('commits share a path with a foreign writer, whose write is one of them', () => {
+it("the checker of commits counts a foreign writer's write as a commit", () => {
   const rust = (id: string, expected: string | null, from: [number, number]) =>
     entry(
       'rustPut',

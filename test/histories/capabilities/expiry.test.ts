@@ -28,7 +28,7 @@ it('a clean-up may delete what expired long ago, but nothing recent or held', ()
   expect(check(held(70_000, 90_000), back, cleaned(80_000, 5000))).toEqual([]);
 });
 
-it('a clean-up that does not work afterwards is refused', () => {
+it('the checker of the clean-up finds one that does not work afterwards', () => {
   expect(check({ ...entry('report', {}, [0, 10], 'Unavailable'), actor: AFTERWARDS })).toEqual([
     'reports and clean-ups work again',
   ]);

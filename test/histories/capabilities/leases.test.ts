@@ -38,7 +38,7 @@ const held = (from: [number, number], by: string, fence: number, expires: number
   });
 const check = (...entries: Entry[]) => promises(leases.check(entries, facts));
 
-it('a failed call may still be granted the window if it was in line', () => {
+it('a failed call may still receive the grant window if it was in line', () => {
   const waiting = (more: object) =>
     entry('acquire', { key: 'w-k0', holder: 'b', requestId: 'b', waitSeconds: 4, ...more }, [20, 1500], 'Throttled');
   const after = [granted('a', [0, 10], 1), release('a', [1000, 1010]), held([1600, 1610], 'b', 2, 3010)];
@@ -46,7 +46,7 @@ it('a failed call may still be granted the window if it was in line', () => {
   expect(check(waiting({ fair: false }), ...after)).toEqual(['a lease answers as one lock with fences would']);
 });
 
-it('leases are not required where a wait ends, and beside a line', () => {
+it('a waiting call may be refused a free lease, a plain call may not', () => {
   const nobody = (more: object) =>
     entry('acquire', { key: 'w-k0', holder: 'b', requestId: 'b', ...more }, [20, 1500], 'LeaseHeld', {
       ...{ holder: null, fence: 3, expiresAt: null, retryAfterMs: 1000 },
@@ -62,7 +62,7 @@ it('leases are not required where a wait ends, and beside a line', () => {
   );
 });
 
-it('leases of one holder after the other pass', () => {
+it('the checker of leases accepts one holder after the other', () => {
   const history = [
     granted('a', [0, 10], 1),
     held([20, 30], 'a', 1, 5000),
@@ -75,7 +75,7 @@ it('leases of one holder after the other pass', () => {
   expect(check(...history)).toEqual([]);
 });
 
-it('leases of two holders at a time are refused unless the first was ended', () => {
+it('the checker of leases finds two holders at once, unless the first was ended', () => {
   const two = [granted('a', [0, 10], 1), granted('b', [20, 30], 2)];
   expect(promises(exclusive(two))).toEqual(['at most one holder at a time']);
   expect(check(...two)).toContain('at most one holder at a time');
@@ -85,7 +85,7 @@ it('leases of two holders at a time are refused unless the first was ended', () 
   expect(promises(leases.check(two, { ...facts, withinBound: false }))).not.toContain('at most one holder at a time');
 });
 
-it('leases whose fence does not rise are refused', () => {
+it('the checker of leases finds a fence that does not rise', () => {
   const ends = release('a', [20, 30]);
   expect(promises(fencesRise([granted('a', [0, 10], 7), ends, granted('b', [40, 50], 7)], facts))).toEqual([
     'fences rise with each grant',
@@ -94,7 +94,7 @@ it('leases whose fence does not rise are refused', () => {
   expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 8))).toEqual([]);
 });
 
-it('fences that fall in the order of the record are refused', () => {
+it('the checker of leases finds fences that fall in the order of the record', () => {
   const written = (lease: string, ...moments: number[]): Partial<Entry> => ({
     landed: moments.map((moment) => ({
       ...{ what: 'grant', key: 'w-k0', leaseId: lease, request: lease, fence: 0, ticket: undefined },
@@ -119,7 +119,7 @@ it('fences that fall in the order of the record are refused', () => {
   expect(promises(fencesRise(late(written('b', 4000)), { ...clocks, spreadMs: 0 }))).toEqual(falls);
 });
 
-it('leases that show a lower fence than before are refused', () => {
+it('the checker of leases finds an answer with a lower fence than before', () => {
   const late = granted('b', [5, 5000], 6);
   const shown = [granted('a', [0, 10], 7), release('a', [20, 30]), late, held([6000, 6010], 'b', 6, 10_000)];
   expect(check(...shown)).toContain('no fence is lower than one before');
@@ -132,7 +132,7 @@ it('leases that show a lower fence than before are refused', () => {
   expect(check(...fine)).toEqual([]);
 });
 
-it('leases with an acquisition without an answer may hold the key, or may not', () => {
+it('an unanswered acquisition may hold the lease or not', () => {
   const lost = entry('acquire', { key: 'w-k0', holder: 'lost', requestId: 'lost' }, [0]);
   expect(check(lost, granted('b', [20, 30], 2))).toEqual([]);
   expect(check(lost, held([20, 30], 'lost', 1, 5000), granted('b', [9000, 9010], 2))).toEqual([]);
@@ -196,7 +196,7 @@ it('a heartbeat may find its lease broken after its first try extended it', () =
   expect(check(lost({}), ...others)).not.toEqual([]);
 });
 
-it('leases that are refused as released without having been granted are refused', () => {
+it('the checker of leases finds `released` for a request that was never granted', () => {
   const lost = entry('acquire', { key: 'w-k0', holder: 'a', requestId: 'a' }, [50, 60], 'LeaseLost', {
     reason: 'released',
   });
@@ -204,7 +204,7 @@ it('leases that are refused as released without having been granted are refused'
   expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), lost)).toEqual([]);
 });
 
-it('a late try that is granted again is refused unless its record was removed', () => {
+it('the checker of leases finds a late second grant, unless the record was removed', () => {
   const late = granted('a', [0, 10], 1, 5000, {});
   const history = [
     { ...late, strays: 1, faults: ['PutItem delayed'] },
@@ -226,7 +226,7 @@ it('a late try that is granted again is refused unless its record was removed', 
   expect(promises(leases.check([...history, ...dropped], { ...facts, foreignLeases: true }))).toEqual([]);
 });
 
-it('leases shared with a third-party client whose SDK tried again pass', () => {
+it('the checker of leases accepts a third-party client whose SDK tried again', () => {
   const lost = (more: object) =>
     entry('rustAcquire', { key: 'w-k0', lease: 'r' }, [0, 10], 'ok', {}, { foreign: true, ...more });
   const others = [
@@ -264,7 +264,7 @@ it('a third-party client may come back when its lease has expired', () => {
   expect(promises(leases.check(history(false), foreign))).toEqual(['a lease answers as one lock with fences would']);
 });
 
-it('answers that a correct lock never gives are refused', () => {
+it('the checker of leases finds answers that a correct lock never gives', () => {
   const lock = ['a lease answers as one lock with fences would'];
   // revived
   expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), beat('a', [40, 50], 1, 6000))).toEqual(lock);
@@ -293,7 +293,7 @@ it('answers that a correct lock never gives are refused', () => {
   expect(check(granted('a', [0, 10], 1), release('z', [20, 30], false))).toEqual([]);
 });
 
-it('leases that are stuck afterwards are refused', () => {
+it('the checker of leases finds a key that is stuck afterwards', () => {
   const late = entry(
     'acquire',
     { key: 'w-k0', holder: 'z' },
@@ -305,7 +305,7 @@ it('leases that are stuck afterwards are refused', () => {
   expect(check(granted('a', [0, 10], 1), late)).toEqual(['no key is stuck']);
 });
 
-it('a lease that is refused afterwards is stuck, even by a bound holder', () => {
+it('the checker of leases finds a key stuck afterwards, even behind a bound holder', () => {
   const lasting = entry(
     'acquire',
     { key: 'w-k0', holder: 'z' },
@@ -317,7 +317,7 @@ it('a lease that is refused afterwards is stuck, even by a bound holder', () => 
   expect(stuck([lasting], 'stuck')).toHaveLength(1);
 });
 
-it('leases whose record is cleaned up are free, and their requests are forgotten', () => {
+it('a lease whose record is cleaned up is free, and its requests are forgotten', () => {
   const cleaned = (from: [number, number], kind: string) =>
     entry('clean', { dryRun: false }, from, 'ok', {
       deleted: { records: [{ kind, key: { key: 'w-k0' }, expiredAt: at(5000) }] },

@@ -35,7 +35,7 @@ const joins = (who: string, ms: number, leavesMs?: number) =>
   did(who, row(ms, who, leavesMs), mark(ms + 5, `${ms} ${who}`));
 
 describe('the order of a line', () => {
-  it('waiters that are served in order pass, but not if the second comes first', () => {
+  it('the checker finds a second waiter that is served first', () => {
     const line = [joins('a', 1000), joins('b', 1100)];
     const first = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2100, ticket: '1000 a' });
     expect(check(...line, first, did('a', query(2200), grant(2210, 'b', '1100 b')))).toEqual([]);
@@ -80,7 +80,7 @@ describe('the order of a line', () => {
     );
   });
 
-  it('a try that arrives late counts by the look before it was sent', () => {
+  it('a try that arrives late counts by the read before it was sent', () => {
     const late = did('a', { ...row(1000, 'a'), ms: 2005 });
     const slow = did('p', query(2000), query(2300), { ...grant(2400, 'b', '1100 b'), sent: 2001 });
     expect(check(did('b', row(1100, 'b')), late, slow)).toEqual([]);

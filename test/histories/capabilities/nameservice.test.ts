@@ -27,7 +27,7 @@ const commitTo = (t: number, from: [number, number?], outcome?: string, body: Re
 const check = (...entries: Entry[]) => promises(nameservice.check(entries, facts));
 const linear = 'refs, status and config are linearizable, and stale publishes change nothing';
 
-it('a nameservice that publishes one after the other passes', () => {
+it('the checker of the nameservice accepts one publish after the other', () => {
   const history = [
     created,
     commitTo(2, [20, 30], 'ok'),
@@ -43,14 +43,14 @@ it('a nameservice that publishes one after the other passes', () => {
   expect(check(...history)).toEqual([]);
 });
 
-it('a nameservice whose t goes down is refused', () => {
+it('the checker of the nameservice finds a t that goes down', () => {
   expect(check(created, commitTo(2, [20, 30], 'ok'), look(2, [40, 50]), look(0, [60, 70]))).toEqual([
     'commit_t and index_t never go down',
     linear,
   ]);
 });
 
-it('a nameservice that loses, or does not refuse, is refused', () => {
+it('the checker of the nameservice finds lost updates, and two winners of one compare-and-set', () => {
   expect(check(created, commitTo(2, [20, 30], 'ok'), look(0, [40, 50]))).toEqual([linear]);
   expect(check(created, commitTo(2, [20, 30], 'ok'), commitTo(1, [40, 50], 'ok'))).toEqual([linear]);
   const status = (v: number, from: [number, number], outcome: string, body = {}) =>
@@ -83,7 +83,7 @@ it('a publish without an answer may land at any later time, and once', () => {
   expect(check(created, lost, commitTo(7, [30, 40], 'ok'), look(5, [50, 60]))).toEqual([linear]);
 });
 
-it('a nameservice whose late first try sets an index again is refused', () => {
+it('the checker of the nameservice finds a late first try that sets an index', () => {
   const index = (address: string, from: [number, number], more: Partial<Entry> = {}) => ({
     ...publish({ op: 'publishIndex', address, t: 5, allowEqual: true }, from, 'ok'),
     ...more,
@@ -121,7 +121,7 @@ it('a ref may go down only if an administrator sets it back as expected', () => 
   );
 });
 
-it('a nameservice whose status, config or retraction an administrator reverts agrees with that', () => {
+it('the nameservice shows the status, config or retraction that an administrator reverts', () => {
   const repair = (input: object, from: [number, number], outcome = 'ok', body: object = { repeated: false }) =>
     entry('repairNames', { alias: 'a', ...input }, from, outcome, body as Record<string, unknown>);
   const status = { op: 'resetStatus', expected: { state: 'ready', v: 1 }, next: { state: 'back', v: 1 } };
@@ -166,6 +166,6 @@ it('a purged alias leaves no item, and is purged only as expected', () => {
   expect(check(...before, purge([60, 70]), again, look(2, [100, 110]))).toContain(linear);
 });
 
-it('a nameservice that is stuck afterwards is refused', () => {
+it('the checker of the nameservice finds an alias that is stuck afterwards', () => {
   expect(check({ ...commitTo(1, [0, 10], 'Throttled'), actor: AFTERWARDS })).toEqual(['no alias is stuck']);
 });

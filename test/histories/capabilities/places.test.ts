@@ -32,7 +32,7 @@ const check = (...history: Parameters<typeof placeRules>[0]) =>
   promises(placeRules(history, { key: KEY, mayLoseMark: false }, facts));
 
 describe('places in histories:', () => {
-  it('the mark goes only after a look that did not meet a live place', () => {
+  it('the mark goes only after a query that did not meet a live place', () => {
     const goes = did('p', [2000], query(2001), lock(2010, NO_LOCK));
     const promise = 'the mark stays while a place is live';
     expect(check(sleeps('a', 1000), goes)).toEqual([promise]);

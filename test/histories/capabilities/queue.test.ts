@@ -78,14 +78,14 @@ const asks = (who: string, from: [number, number], outcome = 'ok', body: object 
 const check = (...entries: Entry[]) => promises(queue.check(entries, facts));
 const order = 'parked tasks are granted in the order of their tickets';
 
-it('parked tasks pass one after the other, even with dead tasks among them', () => {
+it('the checker accepts parked tasks in turn, even with dead tasks among them', () => {
   const gone = task('b', [2100], undefined, {}, { closedMs: 4000 });
   const calls = [bring('a', 2000), bring('b', 2100), bring('c', 2200)];
   const history = [plain('p', 1000), task('a', [2000, 5000]), gone, task('c', [2200, 8000])];
   expect(check(...history, ...calls, release('p', 4900), release('a', 7000))).toEqual([]);
 });
 
-it('parked tasks out of order, or behind a plain caller, are refused', () => {
+it('the checker finds parked tasks out of order, or behind a plain caller', () => {
   const calls = [bring('a', 2000), bring('b', 4000)];
   const overtaken = [task('a', [2000, 20_000]), task('b', [4000, 9000])];
   expect(check(...overtaken, ...calls, release('b', 15_000))).toEqual([order]);
@@ -99,7 +99,7 @@ it('parked tasks out of order, or behind a plain caller, are refused', () => {
   expect(check(task('a', [2000, 20_000]), plain('p', 9000), bring('a', 2000), release('p', 15_000))).toEqual([order]);
 });
 
-it('a task with a bound grant of its execution passes parked tasks', () => {
+it('a task with a bound grant of its execution may pass parked tasks', () => {
   const ticket = '000004000-b';
   const overtaken = [task('a', [2000, 20_000]), task('b', [4000, 9000], 'ok', {}, { bound: true, execution: 'arn' })];
   const calls = [bring('a', 2000), bring('b', 4000)];
@@ -137,7 +137,7 @@ it('a parked task comes earlier if its request had an earlier position', () => {
   expect(check(first, second, ...calls, { ...another, input: { ...another.input, requestId: 'c' } })).toEqual([order]);
 });
 
-it('two parked tasks that hold at a time, or have one grant, are refused', () => {
+it('the checker finds two parked tasks that hold at once, or share a grant', () => {
   expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
   expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
     'each grant is told once',
@@ -146,18 +146,18 @@ it('two parked tasks that hold at a time, or have one grant, are refused', () =>
   expect(check(task('a', [2000, 5000]), ended, task('b', [2100, 6000]))).toEqual([]);
 });
 
-it('parked tasks whose fence is below that of an earlier grant are refused', () => {
+it('the checker finds a parked task whose fence is below an earlier one', () => {
   const late = task('b', [2100, 60_000], 'ok', { fence: 4000 });
   expect(check(task('a', [2000, 5000]), late)).toContain('fences rise with each grant');
 });
 
-it('parked tasks of which one receives less than its ttl are refused', () => {
+it('the checker finds a parked task that receives less than its ttl', () => {
   const short = task('a', [2000, 5000], 'ok', { remainingMs: 4499 });
   expect(check(short)).toEqual(['a task gets its whole ttl']);
   expect(check(task('a', [2000, 5000], 'ok', { remainingMs: 4500 }))).toEqual([]);
 });
 
-it('parked tasks that are refused as released were notified of their grant before', () => {
+it('a parked task may be refused as released only after it was notified', () => {
   const never = 'nobody loses what they never had';
   const requestId = { requestId: 'r' };
   const refused = task('a', [9000, 9010], 'LeaseLost', { reason: 'released' }, requestId);
@@ -221,7 +221,7 @@ it('a parked task is the holder before, even if its execution has ended', () => 
   expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that was told']);
 });
 
-it('two targets at once are refused unless the first has lost its lease', () => {
+it('the checker finds two targets at once, unless the first lost its lease', () => {
   const target = (wrapper: string, from: [number, number?], stopsMs: number) =>
     entry('target', { key: 'w-q0', wrapper, stopsMs }, from, 'ok', { status: 'SUCCEEDED' }, { actor: wrapper });
   const two = [target('a', [5100, 12_000], 9000), target('b', [8000, 8500], 12_000)];
@@ -240,7 +240,7 @@ it('two targets at once are refused unless the first has lost its lease', () => 
   expect(check(task('a', [2000, 5000]), long, ...two)).toContain(alone);
 });
 
-it('a task that still waits, or holds after its refusal, is refused', () => {
+it('the checker finds a task that still waits, or holds after its refusal', () => {
   expect(check(task('a', [2000]))).toEqual(['no parked task is forgotten']);
   const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', { state: 'held', holder: 'a' });
   const meets = (...entries: Entry[]) => check(task('a', [2000, 5000], 'LeaseHeld'), bring('a', 2000), ...entries);
@@ -291,7 +291,7 @@ it('a parked task that is refused a bound grant must not hold it afterwards', ()
   );
 });
 
-it('parked tasks that were cancelled and granted are refused', () => {
+it('the checker finds a parked task that was cancelled and granted', () => {
   const granted = task('a', [2000, 5000]);
   const cancelled = entry('cancelWaiter', { key: 'w-q0', ticket: granted.input.ticket }, [4000, 4010], 'ok', {
     cancelled: true,

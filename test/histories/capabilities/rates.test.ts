@@ -63,7 +63,7 @@ it('the checker of rates finds two starts at once', () => {
   expect(check(...first, beside, started('b', 45, 5))).toEqual([RATE_KEPT]);
 });
 
-it('the checker of rates finds a repeat that pays again, and too small payment', () => {
+it('the checker of rates finds repeats that pay again, and too small payments', () => {
   expect(check(...first, reserved('a', [30, 40], 3000))).toEqual([PAYS_ITS_UNITS]);
   expect(check(...first, reserved('b', [30, 40], 1500))).toContain(PAYS_ITS_UNITS);
 });

@@ -31,7 +31,7 @@ export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
 
 /**
  * Begins a file of tests, so that it makes the same ids as if it ran alone. Files share a worker.
- * @param first another number where a file plays more than once against one emulator, which takes a ClientRequestToken that it has seen for a repeat
+ * @param first the first number of the ids, if a file plays several times against one emulator: it takes a known ClientRequestToken for a repeat
  */
 export function beginFile(first = 0): void {
   worlds = first;

@@ -53,9 +53,9 @@ export interface StepFunctions {
   /** Runs while a request is on its way. The request takes effect after it. */
   onTheWay: (action: string, token?: string) => Promise<unknown>;
   newTask(): Task;
-  /** Makes an execution of this status. @returns its ARN */
+  /** Makes an execution with a status. @returns its ARN */
   newExecution(status?: string): string;
-  /** Ends an execution now. @returns the event of that end */
+  /** Ends an execution now. @returns the event of its end */
   end(execution: string, status?: EndStatus): { status: EndStatus; stopDate: number };
   /** DescribeExecution shows from now on that an execution runs, which was redriven now or earlier. @param at epoch milliseconds */
   redrive(execution: string, at?: number): void;
@@ -63,7 +63,7 @@ export interface StepFunctions {
 }
 
 /**
- * A double of exactly those calls of Step Functions that the queue makes, over the wire (AWS JSON 1.0), with the names of
+ * A double of exactly those calls of Step Functions that the line makes, over the wire (AWS JSON 1.0), with the names of
  * its errors. A task takes one result. As Step Functions does, it refuses a second message for a token.
  */
 export async function startStepFunctions(now = Date.now): Promise<StepFunctions> {

@@ -107,7 +107,7 @@ export async function queueWorld(overrides: Overrides = {}) {
       keep_until: { N: String(clock.now() + 65_000) },
       ...more,
     }),
-    /** A try before which something happens. The requests of that meet no faults. */
+    /** A try before which `what` happens. The requests that `what` sends meet no faults. */
     precededBy:
       (what: () => Promise<unknown>) =>
       async (send: () => Promise<unknown>): Promise<unknown> => {
@@ -117,14 +117,14 @@ export async function queueWorld(overrides: Overrides = {}) {
         requests.faultsOf = faults;
         return send();
       },
-    /** A try that takes effect at once, and whose answer takes so long. */
+    /** A try that takes effect at once, and whose answer takes `ms`. */
     answeredLate: (ms: number) => async (send: () => Promise<unknown>) => {
       const answer = await send();
       if (!moving.advance) throw new Error('the clock of this world cannot be moved');
       moving.advance(ms);
       return answer;
     },
-    /** A try that takes effect, and whose answer is lost after something happens. The requests of that meet no faults. */
+    /** A try that takes effect, and whose answer is lost after `what` happens. The requests that `what` sends meet no faults. */
     lostAfter: (what: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
       await send();
       const faults = requests.faultsOf;
@@ -133,7 +133,7 @@ export async function queueWorld(overrides: Overrides = {}) {
       requests.faultsOf = faults;
       throw networkError('ECONNRESET', 'read');
     },
-    /** What comes of `act` where DynamoDB leaves a table out of its answer to each BatchGetItem. @returns also what each of them asked for, and when */
+    /** Runs `act` while DynamoDB leaves a table out of its answer to each BatchGetItem. @returns its result, and what each BatchGetItem asked for and when */
     leavingOut: async <Result>(table: string, act: () => Promise<Result>) => {
       const asked: { items: Record<string, object>; at: number }[] = [];
       dynamodb.middlewareStack.add(

@@ -14,7 +14,7 @@ const SPARE_MS = 180_000;
 /** After a stop, code runs on to its next checkpoint. */
 const RUNS_ON_MS = 60_000;
 
-/** Of every ten that are durable, these five are bound: the rest of the number by which executions become durable (executions.ts). */
+/** Half of the durable executions are bound. The number modulo 5 already decides which executions are durable (executions.ts), so this takes the rest. */
 const isBoundOf = (id: string): boolean => Math.floor(Number.parseInt(id, 36) / 5) % 2 === 0;
 
 interface Named {
@@ -22,7 +22,7 @@ interface Named {
   terms: Terms;
 }
 
-/** An execution of a durable function: it waits suspended for its leases, works under them, and gives them back; and may be stopped at any moment. */
+/** An execution of a durable function: it waits suspended for its leases, works under them, and releases them. It may be stopped at any moment. */
 export class DurableExecution {
   readonly #one: Caller;
   readonly #arn: string;

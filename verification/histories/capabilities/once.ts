@@ -7,7 +7,7 @@ import { keysOf } from './leases.ts';
 import { brokenOfOnce, ONCE_CALLS } from './once.model.ts';
 import { liftCaps, operatorOn } from './operators.ts';
 
-/** Of the first, callers name the slot. The second has a slot for each ten seconds of the service's clock. */
+/** Callers of the first key name the slot. The second has a slot for each ten seconds of the service's clock. */
 const NAMED = 'o0';
 const TIMED = 'o1';
 const KEYS = [NAMED, TIMED];

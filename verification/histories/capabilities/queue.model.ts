@@ -21,7 +21,7 @@ interface TaskInput {
 
 const inputOf = ({ input }: Entry) => input as unknown as TaskInput;
 
-/** Tasks as calls of acquire, and the death of an execution as the end of what it believed. */
+/** Turns tasks into calls of acquire, and the end of an execution into the end of its grants. */
 export const asGrants = (entries: readonly Entry[]): Entry[] =>
   entries.flatMap((entry): Entry[] => {
     // The call that brings a task is answered with a position, not with a grant.
@@ -81,8 +81,8 @@ export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts)
  * Nobody is granted the lease before a parked task with an earlier ticket. Such a task counts if its call was answered before
  * the grant was made, it had not stopped waiting, it was not past its deadline, and neither it nor another call of its request had been answered
  * when the grant was.
- * A plain caller has no ticket, so that each parked task is before it. It is excused if a third-party client may have removed the mark, or
- * if the parked task may have been granted the lease before, and that grant expired because its message was lost.
+ * A plain caller has no ticket, so every parked task comes before it. Such a caller is excused if a third-party client may have removed the mark,
+ * or if the parked task may have been granted the lease before, and that grant expired because its message was lost.
  */
 export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const tasks = entries.filter((entry) => entry.call === 'task' && inputOf(entry).parked === true);

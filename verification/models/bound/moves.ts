@@ -88,8 +88,8 @@ function* ends(state: State, who: number, { skews, mutant }: Rules): Generator<M
 }
 
 /**
- * Step Functions redrives what has failed and what was stopped. Code of the run before may go on, of the same execution. The redriven execution asks by
- * the same request or by another one.
+ * Step Functions redrives what has failed and what was stopped. Code of the earlier run may go on, and belongs to the same execution. The redriven
+ * execution asks by the same request or by another one.
  */
 function* redriven(state: State, who: number, { promptly = false }: Rules): Generator<Move> {
   const execution = state.executions[who];

@@ -121,7 +121,7 @@ function judge(s: State, j: number, tried?: number): string | undefined {
   return void set(s, j, { op: { ...op, t: 'takeOver', f, ended, freed: weightOf(over) }, tries: p.tries + 1 });
 }
 
-/** The expired entries that a take-over must end, the own one first. An exclusive holder is missing, because the next try replaces it anyway. */
+/** The expired entries that a take-over must end, the request's own first. An exclusive holder is not among them, because the next try replaces it anyway. */
 function needed(r: Rec, j: number, mine: Entry | undefined): Entry[] {
   const ended = mine ? [mine] : [];
   for (const e of expiredIn(r)) if (e !== mine && (r.used ?? 0) - weightOf(ended) > roomIn(r, j)) ended.push(e);

@@ -199,7 +199,7 @@ function release(r: Rec, o: Op): Rec | undefined {
   return without('release: lease_version goes') ? left : { ...left, lv: null };
 }
 
-/** Ends the own grant by its id and grants to the next, without a look at the record. */
+/** Ends the caller's grant by its id and grants to the next waiter, without reading the record. */
 function quick(r: Rec, o: Op): Rec | undefined {
   if (!r.h || r.h.i !== o.i || (r.h.s && !without('quick: not ending'))) return undefined;
   if (
@@ -215,7 +215,7 @@ function quick(r: Rec, o: Op): Rec | undefined {
   return { ...r, h: { ...o.head, f: o.f }, fence: o.f, lx: o.head.x, ring };
 }
 
-/** A write on the own entry under the version that was seen. */
+/** A write on the caller's entry under the version that the call has read. */
 function versioned(r: Rec, o: Op): Rec | undefined {
   const e = entryOf(r, o.n);
   if (!e || e.i !== o.i) return undefined;
