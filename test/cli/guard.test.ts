@@ -32,7 +32,7 @@ function descendantsOf(id: number): number[] {
 
 const argumentsOf = (id: number): string => readFileSync(`/proc/${id}/cmdline`, 'utf8').replaceAll('\0', ' ');
 
-/** The guard of a supervisor: the child of it, or of the job of its shell. */
+/** The guard of a supervisor: a child of the supervisor, or of its shell's job. */
 const guardOf = (supervisor: number): number | undefined =>
   descendantsOf(supervisor).find((id) => /^holdfast guard|holdfast\/run\/guard\.py/.test(argumentsOf(id)));
 

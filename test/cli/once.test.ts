@@ -12,7 +12,7 @@ let keys = 0;
 const freshKey = () => `once/${++keys}`;
 const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });
 
-/** A case for `holdfast run` alone: `python -m holdfast run` does not have `--also`. */
+/** A case only for `holdfast run`: `python -m holdfast run` does not have `--also`. */
 const ALSO_A_SLOT: [string[], string] = [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'];
 
 /** Reads a key with its result. */

@@ -15,7 +15,7 @@ await import('../../clients/typescript/src/once.ts');
 /** What happens to a request: it never arrives, its answer is lost or takes 6 seconds, or a function of the test runs before it arrives. */
 type Fault = 'refused' | 'answer lost' | 'answer late' | (() => unknown) | undefined;
 
-/** A service in memory whose answers are compared with the contract, and clients of it by name, on one clock. */
+/** A service in memory whose answers are compared with the contract, and its clients by name, on one clock. */
 function setting() {
   const clock = new ManualClock();
   const service = new MemoryService({ surroundings: clock });

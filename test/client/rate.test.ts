@@ -9,7 +9,7 @@ await import('../../clients/typescript/src/rate.ts');
 /** What happens to a request: its answer is lost, or takes some milliseconds. */
 type Fault = 'answer lost' | number | undefined;
 
-/** A service in memory whose answers are compared with the contract, and clients of it, on one clock. */
+/** A service in memory whose answers are compared with the contract, and its clients, on one clock. */
 function setting() {
   const clock = new ManualClock();
   const service = new MemoryService({ surroundings: clock });

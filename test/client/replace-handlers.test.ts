@@ -24,7 +24,7 @@ const WAYS: Record<
       .handler(async (_event, context) => work(leaseOf(context))) as never,
 };
 
-/** A newer request, which joins after so many milliseconds, and works for a second. */
+/** A newer request, which joins after `afterMs`, and works for a second. */
 function newer(lambda: FakeLambda, afterMs: number, replace: 'waiting' | 'running' = 'running') {
   const { clock, service } = lambda;
   const holdfast = new Holdfast({ transport: service.transport, surroundings: clock, holder: 'newer' });

@@ -73,7 +73,7 @@ describe('a request with replace', () => {
   });
 });
 
-/** A service in memory, clients of it by name, and the clock of both. */
+/** A service in memory, its clients by name, and the clock of both. */
 function setting() {
   const clock = new ManualClock();
   const service = new MemoryService({ surroundings: clock });

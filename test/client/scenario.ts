@@ -12,7 +12,7 @@ export interface Parties {
   everything: boolean;
 }
 
-/** A holder learns of a break at its next heartbeat, after a third of the ttl. A machine that stalls for two thirds of it loses the lease. */
+/** A holder learns of a break at its next heartbeat, after a third of the ttl. A machine that stalls for two thirds of the ttl loses the lease. */
 const TTL_SECONDS = 30;
 
 /** The public surface over a real service, in whatever runtime this is. @throws Error at the first thing that is wrong */

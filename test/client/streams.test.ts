@@ -47,7 +47,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
 
 const holdfast = () => new Holdfast({ endpoint: site.url, holder: 'x' });
 
-/** A stream of so many bytes, and whether its reader has cancelled it. */
+/** A stream with a size, and whether its reader has cancelled it. */
 function streamOf(bytes: number, chunk = 64 * 1024) {
   const state = { left: bytes, cancelled: false };
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({

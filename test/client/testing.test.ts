@@ -27,7 +27,7 @@ const documented =
     return body;
   };
 
-/** A service in memory, clients of it by name, and the clock of both. */
+/** A service in memory, its clients by name, and the clock of both. */
 function setting(more: Partial<HoldfastOptions> = {}) {
   const clock = new ManualClock();
   const service = new MemoryService({ surroundings: clock });
@@ -216,7 +216,7 @@ describe('the service in memory', () => {
     expect(await holdfast.once('nightly', () => 1)).toMatchObject({ outcome: 'ran' });
   });
 
-  it('the service in memory serves a moved waiter first, a single time', async () => {
+  it('the service in memory serves a moved waiter first, once', async () => {
     const { clock, service, holdfast, client } = setting();
     const release = service.hold('deploy');
     const order: string[] = [];
@@ -258,7 +258,7 @@ describe('the service in memory', () => {
     });
   });
 
-  it('the service in memory grants a key without limit to one caller alone', async () => {
+  it('the service in memory grants a key without limit to only one caller', async () => {
     const { clock, holdfast, service } = setting();
     const release = service.hold('render', { limit: 3, holder: 'other' });
     const refusal = { code: 'LeaseHeld', used: 1, limit: 3, holders: [{ holder: 'other', mode: 'shared' }] };

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-/** The ways differ in their transports alone. */
+/** The ways differ only in their transports. */
 const played = aFew(1, ['namespace', 'jwt', 'invoke']);
 
 type Way = HoldfastOptions extends infer Options ? (Options extends unknown ? Omit<Options, 'holder'> : never) : never;

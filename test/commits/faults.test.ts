@@ -55,7 +55,7 @@ const steps = Object.entries(KINDS).flatMap(([kind, commands]) => commands.map((
 
 const staged = new WeakMap<CommitWorld, Record<string, string>>();
 
-/** The content of a commit of that kind. Each world stages it only the first time. */
+/** The content of a commit, by its kind. Each world stages it only the first time. */
 async function content(world: CommitWorld, kind: string) {
   if (kind === 'inline') return { body: 'mine' };
   const uploads = staged.get(world) ?? { copy: await world.stage('mine'), parts: await world.stage(LARGE) };

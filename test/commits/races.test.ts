@@ -173,7 +173,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
 const WRITERS = 3;
 const COMMITS_EACH = rounds(12, 4);
 
-/** After so many repeats a writer stops. The outcome of a commit that enough others have replaced can no longer be known. */
+/** The most repeats of a writer. The outcome of a commit that enough others have replaced can no longer be known. */
 const MAX_DOUBTS = 20;
 
 const CHAIN = 8;

@@ -355,7 +355,7 @@ describe.runIf(executablePath)('the page', () => {
     await browser.detach();
   });
 
-  it('the page reports an outage a single time, and goes on after it', async () => {
+  it('the page reports an outage once, and goes on after it', async () => {
     await tab.world.acquire('unanswered', { ttlSeconds: 600 });
     const page = await tab.open('#/keys/unanswered', { expectsRefusals: true });
     await page.getByRole('region', { name: 'unanswered' }).getByText('worker-1').waitFor();

@@ -27,7 +27,7 @@ it.each(versions.slice(-1))('the changelog names what can break a caller of rele
 // biome-ignore lint/suspicious/noExplicitAny: a document of many shapes, which each case changes somewhere
 type Document = any;
 
-/** The document with these calls alone, and with the components that they refer to. */
+/** The document with only these calls, and with the components that they refer to. */
 function partOf(document: Document, calls: string[]): Document {
   const paths = Object.fromEntries(calls.map((path) => [path, document.paths[path]]));
   const components: Document = {};

@@ -11,7 +11,7 @@ interface Line extends Record<string, unknown> {
 const section = async () =>
   (await readFile('docs/cost.md', 'utf8')).split(/^## /m).find((one) => one.startsWith('An idle stage')) ?? '';
 
-/** The rows of the table: what is charged, how much of it, the price of a unit and the cost a month. */
+/** The rows of the table: what is charged, its amount, the price of a unit and the cost a month. */
 async function rows(): Promise<{ what: string; units: number; price: number; cost: number }[]> {
   const numbers = (cell = '') => Number(cell.replaceAll(/[$,]/g, '').match(/[\d.]+/)?.[0]);
   return [...(await section()).matchAll(/^\| ([^|]+) \| ([\d,]+)[^|]* \| (\$[^|]+) \| (\$[\d.]+) \|$/gm)].map(

@@ -28,7 +28,7 @@ describe.skipIf(!hasDurablePython)(
     let api: Awaited<ReturnType<typeof startApi>>;
     let holdfast: Holdfast;
 
-    /** @param program the example, or a variant of it */
+    /** @param program the example, or a variant */
     const start = (program: string) => python.start(program, { api: api.url, lambda: functions.endpoint });
 
     beforeAll(async () => {

@@ -158,7 +158,7 @@ describe('docs/once.md', () => {
     expect(second).toMatch(new RegExp(`^${pattern}$`));
   });
 
-  it('docs/once.md charges twice under a lease, and a single time with once', async () => {
+  it('docs/once.md charges twice under a lease, and one time with once', async () => {
     const [lease = '', once = ''] = blocks(ONCE, 'What goes wrong with a lease alone', 'ts');
     let charges = 0;
     const charge = async () => `receipt ${++charges}`;

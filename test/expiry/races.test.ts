@@ -73,7 +73,7 @@ describe('the clean-up among acquirers and committers', () => {
   }, 120_000);
 });
 
-/** The records of one round, and a report of them alone. */
+/** The records of one round, and a report of only these records. */
 interface ReportedSet {
   name: string;
   reportId: string;

@@ -83,7 +83,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(grant).toMatchObject({ holder: 'b', repeated: false });
   });
 
-  it('a call that asks again without waiting sends its first try alone', async () => {
+  it('a call that asks again without waiting sends only its first try', async () => {
     const { key } = await held();
     const retryWith = await placeOf(key);
     requests.sent.length = 0;

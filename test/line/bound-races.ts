@@ -61,7 +61,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
     ...PASSES.map((frees) => [frees, 'a call'] as const),
     ...Object.keys(FREES).map((frees) => [frees, 'a task'] as const),
   ];
-  /** The schedule does not look at a key without a line. */
+  /** The schedule does not check a key without a line. */
   const ALONE = CASES.filter(([frees]) => frees !== 'the schedule');
 
   /** The redriven execution has the grant, or the lock passes to the next task in line or is free, and never both. */

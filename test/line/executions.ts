@@ -254,7 +254,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await see(key)).toMatchObject({ holder: 'tester' });
   });
 
-  it('a target of another account keeps its own grant alone', async () => {
+  it('a target of another account keeps only its own grant', async () => {
     const target = steps.newExecution();
     steps.foreign.add(target);
     const { execution, task } = await held();

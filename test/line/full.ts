@@ -6,7 +6,7 @@ import type { LineWorld } from './world.ts';
 // With this quota, one arrival of four counts the line, whatever the record says.
 const QUOTA = 128;
 
-/** A line with as many waiters as the quota allows, and what the record counts of it. */
+/** A line with as many waiters as the quota allows, and the counts on its record. */
 export async function fullLines(lineWorld: LineWorld) {
   const world = await lineWorld({ quotas: { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 } });
   const { acquire, park, rows, putTickets, countsOf, setCounts, requests, newKey, timeline } = world;

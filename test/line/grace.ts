@@ -11,7 +11,7 @@ export async function graces(lineWorld: LineWorld) {
   const { acquire, release, park, grantOf, executionEnded, see, rows, repair, lookAgain } = world;
   const { putTickets, callerRow, steps, messages, newKey, timeline } = world;
 
-  /** A lock of an execution of that status, with a grace of a minute. */
+  /** A lock of an execution with a status, with a grace of a minute. */
   async function hold(more: object = {}, status = 'FAILED') {
     const execution = steps.newExecution(status);
     const key = newKey();

@@ -108,7 +108,7 @@ export async function handOffs(lineWorld: LineWorld) {
     expect([await isMarked(key), task.state]).toEqual([true, 'waiting']);
     await world.removeMark(key);
     await release(first);
-    expect(task.state).toBe('waiting'); // the release did not look at the line
+    expect(task.state).toBe('waiting'); // the release did not read the line
     await repair(key);
     expect(task.state).toBe('succeeded');
   });

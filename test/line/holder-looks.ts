@@ -25,7 +25,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   }
   /** Parks a task that is notified at once. @returns its grant */
   const ask = async (request: object) => grantOf((await park(request)).task);
-  /** The execution ends now, and the event of that end is lost. */
+  /** The execution ends now, and the event of its end is lost. */
   const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
   const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
   const held = (key: string, more: object = {}) => failure(other(key, more));

@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000;
 const SETTLED_MS = 90_000;
 const NOT_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:not-yet-started';
 
-/** An execution ends, and the event of that end is lost: the schedule asks Step Functions. */
+/** An execution ends, and the event of its end is lost: the schedule asks Step Functions. */
 export async function lostEnds(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, park, cancel, grantOf, executionEnded, see, repair, repairAll } = world;
@@ -22,7 +22,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     steps.requests.length = 0;
   });
 
-  /** A lock of an execution of that status, with a task behind. */
+  /** A lock of an execution with a status, with a task behind. */
   async function held(status: string, more: object = {}) {
     const [key, execution] = [newKey(), steps.newExecution(status)];
     const grant = await acquire({ key, holder: 'wf', execution, ttlSeconds: 3600, ...more });
@@ -55,7 +55,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     timeline.advance(MINUTE_MS);
     await repairAll();
     expect(task.state).toBe('waiting');
-    steps.executions.set(target, 'ABORTED'); // the event of this end is lost
+    steps.executions.set(target, 'ABORTED'); // and the event is lost
     timeline.advance(MINUTE_MS);
     await repairAll();
     expect(task.state).toBe('succeeded');

@@ -12,7 +12,7 @@ const newWorld = async () => {
 type World = Awaited<ReturnType<typeof newWorld>>;
 afterAll(() => Promise.all(worlds.map(({ steps }) => steps.stop())));
 
-/** Keys that are held for so long, each with a parked task. */
+/** Keys that are held for `ttlSeconds`, each with a parked task. */
 async function withLines({ acquire, park }: World, { keys, ttlSeconds = 3600 }: { keys: number; ttlSeconds?: number }) {
   const tasks = [];
   for (let at = 0; at < keys; at++) {
@@ -70,7 +70,7 @@ it('a run counts what it does for keys at once', async () => {
   const denied = await newWorld();
   await withLines(denied, { keys: 10 });
   denied.clock.advance(1_801_000);
-  // Each run sends twice: it fails the overdue, and then looks at who is next.
+  // Each run sends twice: it fails the overdue, and then checks who is next.
   denied.steps.faults.SendTaskFailure = Array(20).fill('denied');
   expect(await denied.repair()).toMatchObject({ keys: 10, granted: 0, unanswered: 10 });
 });

@@ -169,7 +169,7 @@ export async function parks(lineWorld: LineWorld) {
 
   it('the task is notified once if a release grants the lock to the task', async () => {
     const { key, first } = await held({ parkSeconds: 1 });
-    timeline.advance(2000); // the mark of this task stays, so the release looks at the line
+    timeline.advance(2000); // the mark of this task stays, so the release reads the line
     requests.faultsOf.UpdateItem = [precededBy(() => release(first))];
     const { task, parked } = await park({ key, holder: 'c' });
     expect([parked, grantOf(task)]).toMatchObject([false, { holder: 'c', repeated: false }]);

@@ -39,7 +39,7 @@ async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {})
     await world.putTickets(Array.from({ length: count }, (_, at) => named(nameOf(at))));
     world.requests.sent.length = 0;
   };
-  /** Limits each page of the count to so many rows, and calls `read` after each page. */
+  /** Limits each page of the count to `rows`, and calls `read` after each page. */
   const paged = (rows: number, read = () => {}) =>
     world.dynamodb.middlewareStack.add(
       (next, { commandName }) =>

@@ -32,7 +32,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  /** The first call exits in line. The second call finds the grant of that waiter after `meanwhile`. */
+  /** The first call exits in line. The second call finds the grant of the first one's waiter after `meanwhile`. */
   async function secondOf(asked: object, meanwhile: (ticket: string, key: string) => Promise<unknown>, as = call()) {
     const held = await first();
     const { key } = held;

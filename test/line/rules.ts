@@ -64,19 +64,19 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
     const { key, first } = await held();
     const asked = { key, holder: 'c', requestId: 'r', ttlSeconds: 10 };
     const duplicates = () => Array.from({ length: 8 }, () => precededBy(() => acquire(asked)));
-    let looks = 0;
+    let reads = 0;
     const [grant] = await timeline.play(
       () => waits(key, asked),
       () =>
         later(500, async () => {
           await release(first);
           requests.faultsOf.UpdateItem = duplicates();
-          looks = requests.sent.length;
+          reads = requests.sent.length;
         }),
     );
     expect(grant).toMatchObject({ holder: 'c', repeated: true });
-    // One look finds the grant. All other reads are of rows.
-    expect(requests.sent.slice(looks).filter((name) => name === 'GetItem').length).toBeLessThanOrEqual(1);
+    // One read finds the grant. All others read rows.
+    expect(requests.sent.slice(reads).filter((name) => name === 'GetItem').length).toBeLessThanOrEqual(1);
     requests.faultsOf.UpdateItem = duplicates();
     expect(await acquire(asked)).toMatchObject({ holder: 'c', repeated: true });
   });
@@ -104,7 +104,7 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
     const left = await failure(timeline.play(() => steady(key, { waitSeconds: 1 })));
     let releasedAt = 0;
     await timeline.play(
-      // A call that asks again does not know its position, so it looks each 150 ms.
+      // A call that asks again does not know its position, so it polls every 150 ms.
       () => failure(steady(key, { ...(left.context.retryWith as object), waitSeconds: 5 })),
       () =>
         later(1080, async () => {

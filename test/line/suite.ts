@@ -15,11 +15,11 @@ import { graces } from './grace.ts';
 import { handOffs } from './hand-offs.ts';
 import { looksAtHolders } from './holder-looks.ts';
 import { lateWrites } from './late.ts';
-import { looks } from './looks.ts';
 import { lostEnds } from './lost-ends.ts';
 import { lateNotices } from './notices.ts';
 import { overdueTasks } from './overdue.ts';
 import { parks } from './parks.ts';
+import { polls } from './polls.ts';
 import { redrivenExecutions } from './redrives.ts';
 import { duplicateCalls } from './requests.ts';
 import { rulesOfCalls } from './rules.ts';
@@ -47,7 +47,7 @@ const TOPICS = [
   graces,
   handOffs,
   lateWrites,
-  looks,
+  polls,
   lostEnds,
   lateNotices,
   overdueTasks,

@@ -9,7 +9,7 @@ import { type Overrides, resetting, steadyCalls } from '../support/worlds/line.t
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // The line in front of a lease is the same as the line in front of the only permit of a key. The suite in this
-// folder sees a lock through World alone: no attribute of a record, and no sequence of requests.
+// folder sees a lock only through World: no attribute of a record, and no sequence of requests.
 
 export type LineWorld = (overrides?: Overrides) => ReturnType<typeof lineOf>;
 export type Grant = Awaited<ReturnType<Awaited<ReturnType<typeof permitLineWorld>>['acquire']>>;
@@ -26,7 +26,7 @@ const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
   ...(out !== undefined && { line_out: { N: String(out) } }),
 });
 
-/** What a call asks for to have a key alone, and what its row in the waiters table says of that. */
+/** What a call asks for to have a key alone, and what its row in the waiters table says about the request. */
 const ONE = { name: 'a permit', terms: { limit: 1 }, row: { weight: { N: '1' }, limit: { N: '1' } } };
 const ALONE = { name: 'a lease', terms: {}, row: {} };
 

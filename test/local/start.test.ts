@@ -77,7 +77,7 @@ const post = async (url: string, payload: object): Promise<{ code?: string; fenc
     })
   ).json() as Promise<{ code?: string; fence: number }>;
 
-/** The first of so many ports in a row that were free a moment ago. */
+/** The first of `count` ports in a row that were free a moment ago. */
 async function freeRange(count: number): Promise<number> {
   for (;;) {
     const base = await freePort();

@@ -158,9 +158,9 @@ it('acquire writes only if the lease looks free', async () => {
   const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20, fair: false }));
   const writes = sent.filter((command) => command !== 'GetItem');
   expect(writes).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']); // the try, the other's release, the grant
-  const looks = sent.length - writes.length;
-  expect(looks).toBeGreaterThan(3000 / 250 - 1);
-  expect(looks).toBeLessThan(3000 / 125 + 6);
+  const reads = sent.length - writes.length;
+  expect(reads).toBeGreaterThan(3000 / 250 - 1);
+  expect(reads).toBeLessThan(3000 / 125 + 6);
 });
 
 it.each([
@@ -169,14 +169,14 @@ it.each([
 ])('acquire polls less and less often, and leaves half to chance (%d)', async (random, pauses) => {
   const paced = await leaseWorld({ ids: { ...seededIds(1), random: () => random } });
   await paced.acquire({ key: 'paced' });
-  const looks = [paced.clock.now()];
-  const look: Fault = (send) => {
-    looks.push(paced.clock.now());
+  const polls = [paced.clock.now()];
+  const poll: Fault = (send) => {
+    polls.push(paced.clock.now());
     return send();
   };
-  paced.requests.faultsOf.GetItem = Array(pauses.length).fill(look);
+  paced.requests.faultsOf.GetItem = Array(pauses.length).fill(poll);
   await failure(paced.acquire({ key: 'paced', holder: 'w', waitSeconds: 2, fair: false }));
-  expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
+  expect(polls.slice(1).map((at, index) => at - (polls[index] ?? 0))).toEqual(pauses);
 });
 
 const setBack: Fault = async (send) => {

@@ -32,7 +32,7 @@ dynamodb.middlewareStack.add(
 const own = { how: 'on processors of their own', processorMs: 0, networkMs: 1 };
 const slow = { how: 'on processors of their own, with slow requests', processorMs: 0, networkMs: 3 };
 const shared = { how: 'on one processor', processorMs: 1, networkMs: 1 };
-// A release and a claim that look at the same room, and a caller that does not know its position, cost 25 requests for one permit and 10.5 for eight.
+// A release and a claim that see the same room, and a caller that does not know its position, cost 25 requests for one permit and 10.5 for eight.
 const crowds = [
   { limit: undefined, ...own, mostRequests: 13, mostMs: 1500 },
   { limit: undefined, ...slow, mostRequests: 13.5, mostMs: 2300 },

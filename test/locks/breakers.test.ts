@@ -35,7 +35,7 @@ const park = async (asked: object) => {
   return task;
 };
 const release = ({ key, leaseId }: { key: string; leaseId: string }) => released({ key, leaseId }, worker);
-const look = (query: ReadInput) => lookedUp(query, call());
+const show = (query: ReadInput) => lookedUp(query, call());
 const now = () => new Date(clock.now()).toISOString();
 
 beforeEach(() => {
@@ -45,25 +45,25 @@ beforeEach(() => {
 describe('leases', () => {
   it('the operator that broke a lease is named until the next grant', async () => {
     const grant = await acquire({ key: 'waits' });
-    expect(await look({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null });
+    expect(await show({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null });
     clock.advance(5000);
     await broken({ key: 'waits', fence: grant.fence, wait: true }, ann);
     const named = { brokenAt: now(), brokenBy: OPERATOR };
-    expect(await look({ key: 'waits' })).toMatchObject({ state: 'held', ending: true, ...named });
-    expect(await look({ prefix: 'waits' })).toMatchObject({ leases: [named] });
+    expect(await show({ key: 'waits' })).toMatchObject({ state: 'held', ending: true, ...named });
+    expect(await show({ prefix: 'waits' })).toMatchObject({ leases: [named] });
     clock.advance(5000);
     await release(grant);
-    expect(await look({ key: 'waits' })).toMatchObject({ state: 'released', ending: false, ...named });
+    expect(await show({ key: 'waits' })).toMatchObject({ state: 'released', ending: false, ...named });
     const next = await acquire({ key: 'waits', holder: 'next' });
     expect(next.previous).toMatchObject({ holder: 'worker', ended: 'broken', by: OPERATOR });
-    expect(await look({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null, previous: null });
+    expect(await show({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null, previous: null });
     expect(await rawItem('waits')).not.toHaveProperty('broken_by');
   });
 
   it('the operator that broke a lease is named after a break at once', async () => {
     const { fence } = await acquire({ key: 'at once' });
     await broken({ key: 'at once', fence }, ann);
-    expect(await look({ key: 'at once' })).toMatchObject({ state: 'released', brokenAt: now(), brokenBy: OPERATOR });
+    expect(await show({ key: 'at once' })).toMatchObject({ state: 'released', brokenAt: now(), brokenBy: OPERATOR });
   });
 
   it('the first operator that broke a lease is named, not a second one', async () => {
@@ -72,7 +72,7 @@ describe('leases', () => {
     const first = { brokenAt: now(), brokenBy: OPERATOR };
     clock.advance(5000);
     await broken({ key: 'twice', fence }, bob);
-    expect(await look({ key: 'twice' })).toMatchObject({ state: 'released', ...first });
+    expect(await show({ key: 'twice' })).toMatchObject({ state: 'released', ...first });
   });
 
   it.each([
@@ -85,7 +85,7 @@ describe('leases', () => {
     if (wait) await release(grant);
     const previous = { holder: 'worker', fence: grant.fence, ended: 'broken', at: now(), by: OPERATOR };
     expect(task.output).toMatchObject({ holder: 'next', previous });
-    expect(await look({ key: name })).toMatchObject({ holder: 'next', brokenAt: null, brokenBy: null, previous });
+    expect(await show({ key: name })).toMatchObject({ holder: 'next', brokenAt: null, brokenBy: null, previous });
     await release(task.output as { key: string; leaseId: string });
     const last = await park({ key: name, holder: 'last' });
     expect(last.output).toMatchObject({ previous: { holder: 'next', ended: 'released' } });
@@ -98,7 +98,7 @@ describe('leases', () => {
     const grant = await acquire({ key });
     const task = await park({ key });
     await broken({ key, fence: grant.fence, wait }, call());
-    expect(await look({ key })).toMatchObject({ brokenBy: null });
+    expect(await show({ key })).toMatchObject({ brokenBy: null });
     if (wait) await release(grant);
     expect(task.output).toMatchObject({ previous: { ended: 'broken' } });
     expect(task.output).not.toHaveProperty('previous.by');
@@ -107,7 +107,7 @@ describe('leases', () => {
   it('the operator that broke a lease is named by at most 256 characters', async () => {
     const { fence } = await acquire({ key: 'long' });
     await broken({ key: 'long', fence }, call({ principal: 'x'.repeat(2000) }));
-    expect(await look({ key: 'long' })).toMatchObject({ brokenBy: 'x'.repeat(256) });
+    expect(await show({ key: 'long' })).toMatchObject({ brokenBy: 'x'.repeat(256) });
   });
 });
 
@@ -123,9 +123,9 @@ describe('permits', () => {
       { holder: 'worker', ending: true, ...named },
       { holder: 'other', ending: false, ...none },
     ];
-    expect(await look({ key: 'several' })).toMatchObject({ holders });
-    expect(await look({ prefix: 'several', holder: 'worker' })).toMatchObject({ leases: [named] });
+    expect(await show({ key: 'several' })).toMatchObject({ holders });
+    expect(await show({ prefix: 'several', holder: 'worker' })).toMatchObject({ leases: [named] });
     await release(grant);
-    expect(await look({ key: 'several' })).toMatchObject({ holders: [{ holder: 'other', ...none }] });
+    expect(await show({ key: 'several' })).toMatchObject({ holders: [{ holder: 'other', ...none }] });
   });
 });

@@ -20,7 +20,7 @@ const held = () => acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, ttlSeconds: 10, waitSeconds: 20, ...more });
 
-it('a call in line costs seven requests and its looks', async () => {
+it('a call in line costs seven requests and its polls', async () => {
   const first = await held();
   requests.sent.length = 0;
   const [, grant] = await timeline.play(
@@ -43,13 +43,13 @@ it('a call reads its own row consistently, and the record if left out', async ()
     again.push(now());
     return send();
   });
-  const { result, asked: looks } = await world.leavingOut(table, () =>
+  const { result, asked: reads } = await world.leavingOut(table, () =>
     timeline.play(() => failure(waiting(key, 'b', { waitSeconds: 2 }))),
   );
   requests.faultsOf = {};
   expect(result[0]).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first' } });
-  expect(looks[0]?.items).toMatchObject({ [waitersTable]: { ConsistentRead: true } });
-  expect(again).toContain(looks[0]?.at);
+  expect(reads[0]?.items).toMatchObject({ [waitersTable]: { ConsistentRead: true } });
+  expect(again).toContain(reads[0]?.at);
 });
 
 const asking = (key: string, holder: string, more: object = {}) => waiting(key, holder, { limit: 2, ...more });

@@ -43,7 +43,7 @@ it('the largest record of a lease costs at most six write units', async () => {
   expect(consumed).toBeLessThanOrEqual(6);
 });
 
-it('a read costs a read unit, and each racing look half', async () => {
+it('a read costs a read unit, and each poll of a race half', async () => {
   const grant = await acquire({ key: 'looked-at' });
   expect(await unitsOf(() => read({ key: 'looked-at' }))).toEqual([1]);
   const waiting = () => failure(acquire({ key: 'looked-at', requestId: 'another', waitSeconds: 1, fair: false }));

@@ -14,7 +14,7 @@ const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, r
 afterAll(() => steps.stop());
 
 const waiting = (key: string, holder: string) => acquire({ key, holder, limit: 1, ttlSeconds: 60, waitSeconds: 20 });
-/** A call that joins the line, and exits before it looks for its grant. */
+/** A call that joins the line, and exits before it polls for its grant. */
 const inLine = async (key: string, holder: string) => {
   timeline.advance(1);
   return dyingAfter(3, () => waiting(key, holder));

@@ -5,7 +5,7 @@ const world = await permitLineWorld();
 const { acquire, park, cancel, grantOf, rows, rawItem, clock, steps, repair, repairLine } = world;
 afterAll(() => steps.stop());
 const keys: string[] = [];
-/** A run of the schedule looks at all keys, so each test empties its line. */
+/** A run of the schedule checks all keys, so each test empties its line. */
 afterEach(async () => {
   for (const key of keys.splice(0)) for (const row of await rows(key)) await cancel(key, row.ticket?.S ?? '');
 });

@@ -187,17 +187,17 @@ it("a call does not receive the next holder's grant by an old read", async () =>
   const seen = await rawItem(key);
   await release(old);
   const next = await acquire({ key, holder: 'next' });
-  let looks = 0;
+  let polls = 0;
   type Send = (args: { input: { ConsistentRead?: boolean } }) => Promise<unknown>;
-  const anOldLook =
+  const anOldRead =
     (send: Send, context: { commandName?: string }): Send =>
     async (args) => {
-      const isLook = context.commandName === 'GetItemCommand' && !args.input.ConsistentRead;
-      return isLook && looks++ === 0 ? { output: { Item: seen, $metadata: {} }, response: {} } : send(args);
+      const isPoll = context.commandName === 'GetItemCommand' && !args.input.ConsistentRead;
+      return isPoll && polls++ === 0 ? { output: { Item: seen, $metadata: {} }, response: {} } : send(args);
     };
-  world.dynamodb.middlewareStack.add(anOldLook as never, { step: 'initialize', name: 'anOldLook' });
+  world.dynamodb.middlewareStack.add(anOldRead as never, { step: 'initialize', name: 'anOldRead' });
   const [refused] = await timeline.play(() => later(1, () => failure(acquire({ ...ofB(key), waitSeconds: 1 }))));
-  world.dynamodb.middlewareStack.remove('anOldLook');
-  expect(looks).toBeGreaterThan(0);
+  world.dynamodb.middlewareStack.remove('anOldRead');
+  expect(polls).toBeGreaterThan(0);
   expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
 });

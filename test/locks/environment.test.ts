@@ -8,7 +8,7 @@ import { call } from '../support/emulators/aws.ts';
 
 const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };
 
-it('a function that names its tables alone has the default settings', () => {
+it('a function that names only its tables has the default settings', () => {
   expect(leasesFromEnvironment(TABLES)).toMatchObject({
     ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
     ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },

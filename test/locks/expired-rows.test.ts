@@ -45,8 +45,8 @@ it.each([
     request_id: { S: `task ${index}` },
   }));
   await putTickets([...tasks, ...over(key, 110)]);
-  let looks = 0;
-  await repairWith(call({ timeLeftMs: () => (looks++ < 2 ? 40_000 : leftMs) }));
+  let checks = 0;
+  await repairWith(call({ timeLeftMs: () => (checks++ < 2 ? 40_000 : leftMs) }));
   expect(await rows(key)).toHaveLength(rest);
   await repair();
   expect(await rows(key)).toEqual([]);

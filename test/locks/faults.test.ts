@@ -33,7 +33,7 @@ const delayed =
     return send();
   };
 
-/** A record with so many expired permits of weight one. */
+/** A record with `count` expired permits of weight one. */
 const crowd = async (key: string, count: number) => {
   const { leaseId } = await other.acquire({ key, holder: 'dead', limit: 200, ttlSeconds: 2 });
   const [, name] = leaseId.split('.');
@@ -76,7 +76,7 @@ describe.each(KINDS)('lost replies about %s', (kind, terms) => {
     expect(await take('unknown', context.retryWith as object)).toMatchObject({ repeated: true, holder: 'tester' });
   });
 
-  it('an acquire with an own id is OutcomeUnknown, which names that id', async () => {
+  it('an acquire with a request id is OutcomeUnknown, which names the id', async () => {
     requests.faults = ['lostReply', 'throttle', 'throttle'];
     const { code, context } = await failure(take('unknown-own', { requestId: 'mine' }));
     expect(code).toBe('OutcomeUnknown'); // although the last answer was a throttle
@@ -164,7 +164,7 @@ it('an acquire that arrives after its release does not take another permit', asy
   expect((await world.readKey('late')).used).toBe(0);
 });
 
-it('a late take-over of a permit that changed looks again', async () => {
+it('a late take-over of a permit that changed reads the record again', async () => {
   for (const [how, outcome] of [
     ['extends', 'LeaseHeld'],
     ['releases', 'granted'],

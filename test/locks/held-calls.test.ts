@@ -10,7 +10,7 @@ import { Timeline } from '../support/time/timeline.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-/** A deployment that holds at most so many calls. */
+/** A deployment with a limit of held calls. */
 async function stage(maxHeldCalls: number) {
   const timeline = new Timeline();
   const world = await queueWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls } });
@@ -19,7 +19,7 @@ async function stage(maxHeldCalls: number) {
     const records = await Promise.all([0, 1, 2, 3].map((nth) => world.rawItem(`holdfast:held:${nth}`)));
     return records.flatMap((record) => Object.keys(record ?? {}).filter((name) => /^s\d+$/.test(name)));
   };
-  /** Tries to hold so many calls at once. @returns how many were held */
+  /** Tries to hold `tries` calls at once. @returns how many were held */
   const most = async (heldFor: HeldFor, tries: number) => {
     const wait = () => timeline.sleep(5000);
     const outcomes = await timeline.play(

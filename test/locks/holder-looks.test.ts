@@ -42,7 +42,7 @@ it('the refused callers of a minute ask ten questions by two writes at most', as
 it('a look asks once about the several permits of an execution', async () => {
   const [execution = ''] = running(1);
   await hold([execution, execution, execution], 3);
-  steps.end(execution); // and the event of that end is lost
+  steps.end(execution); // and the event is lost
   expect(await acquire({ key, limit: 3, holder: 'other' })).toMatchObject({ holder: 'other' });
   expect(steps.described).toEqual([execution]);
   expect(await read(key)).toMatchObject({ used: 1 });

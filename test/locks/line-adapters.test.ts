@@ -159,7 +159,7 @@ it('the function repairQueues notifies, hands off, and ends overdue tasks', asyn
   expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
 });
 
-it('the function repairQueues looks at one key if a delayed message names it', async () => {
+it('the function repairQueues repairs only the key that a delayed message names', async () => {
   for (const key of ['beside-message', 'message']) {
     await throughTask(acquire, { key, holder: 'dead', ttlSeconds: 2 });
     await park({ key });

@@ -156,18 +156,18 @@ it('a call that saw less room finds the rest behind its own grants', async () =>
   await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 });
   const tasks = await parkAll(key, ['b', 'c', 'd', 'e'], { limit: 3 });
   requests.sent.length = 0;
-  const [looked, landed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [hasRead, landed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const first = async (send: Send) => {
     clock.advance(2600); // z expires
     const other = release(y);
-    await looked.promise;
+    await hasRead.promise;
     const answer = await send();
     landed.resolve();
     await other;
     return answer;
   };
   const second = precededBy(async () => {
-    looked.resolve();
+    hasRead.resolve();
     await landed.promise;
   });
   requests.faultsOf.UpdateItem = ['none', first, 'none', second];
@@ -239,7 +239,7 @@ it.each([
   expect([states(), queries()]).toEqual([['succeeded', 'waiting', 'waiting'], times]);
 });
 
-it('a write that has ended a permit looks again without a query', async () => {
+it('a write that has ended a permit reads the record again without a query', async () => {
   const { y, states } = await crowded('again');
   await release(y);
   expect([states(), queries()]).toEqual([['succeeded', 'succeeded', 'waiting'], 1]);
@@ -269,7 +269,7 @@ it('the mark stays for a task that joins before two writes that grant', async ()
   expect(await rawItem(key)).toHaveProperty('mark');
 });
 
-it('the line is looked at again if one write cannot end all expired permits', async () => {
+it('the line is hasRead at again if one write cannot end all expired permits', async () => {
   const terms = { key: 'crowd', limit: 21 };
   for (let n = 0; n < 21; n++) await acquire({ ...terms, holder: `x${n}`, ttlSeconds: 2 });
   const { task } = await park({ ...terms, holder: 'heavy', weight: 21 });
@@ -287,7 +287,7 @@ it('a call that meets a full line asks once', async () => {
   expect(requests.sent).toEqual(['UpdateItem']);
 });
 
-it('a call that does not wait looks once if there is room', async () => {
+it('a call that does not wait reads the record once if there is room', async () => {
   const terms = { key: 'heavy first', limit: 3, ttlSeconds: 600 };
   await acquire({ ...terms, holder: 'x', weight: 2 });
   await park({ ...terms, holder: 'heavy', weight: 2 });

@@ -226,10 +226,10 @@ it('a run hands off one line up to ten times', async () => {
   await acquire({ key, ttlSeconds: 3600 });
   await park({ key });
   // Twice before the line is served, and then before each try and within it.
-  let looks = 0;
-  const timeLeftMs = () => (++looks <= 2 || (looks % 2 === 1 && looks < 100) ? 6000 : 1000);
+  let checks = 0;
+  const timeLeftMs = () => (++checks <= 2 || (checks % 2 === 1 && checks < 100) ? 6000 : 1000);
   await repairLines(dependencies)({ key }, call({ timeLeftMs }));
-  expect(looks).toBe(2 + 2 * 10);
+  expect(checks).toBe(2 + 2 * 10);
 });
 
 it('a run notifies late tasks among the first hundred waiters of a line', async () => {

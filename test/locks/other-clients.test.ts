@@ -86,7 +86,7 @@ it('a record with an odd weight does not say when there is room', async () => {
   });
 });
 
-it.each(['arrivals'])('a record whose %s is not a number fails waiting calls alone', async (name) => {
+it.each(['arrivals'])('a record whose %s is not a number fails only waiting calls', async (name) => {
   const key = `text in ${name}`;
   const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
   await setRaw(key, name, { S: 'x' });

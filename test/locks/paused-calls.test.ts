@@ -8,7 +8,7 @@ import { networkError } from '../support/faults/cuttable.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-// What a call does to a key with a line if others act between its look and its write.
+// What a call does to a key with a line if others act between its read and its write.
 
 const world = await permitLineWorld();
 const { acquire, release, breakPermit, read, park, repairLine, setRaw } = world;
@@ -69,7 +69,7 @@ it('a fence of another type fails a task that parks, and stays', async () => {
 
 it('a paused hand-off keeps the mark of a later newcomer', async () => {
   const { key, leaseId } = await emptied('free again');
-  await release({ key, leaseId }, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+  await release({ key, leaseId }, call({ timeLeftMs: () => 1999 })); // too little to read the line
   const newcomers: string[] = [];
   const restarts = precededBy(async () => {
     expect(await handOn(key)).toMatchObject({ end: 'empty' });
@@ -104,7 +104,7 @@ it('a paused release keeps the mark of a newcomer to a held key', async () => {
   expect(late.output).toMatchObject({ previous: { holder: 'tester', ended: 'released' } });
 });
 
-it('a break ends the grant, and the mark goes, without another look', async () => {
+it('a break ends the grant and removes the mark without another read', async () => {
   const { key, fence } = await emptied('broken');
   expect(await breakPermit({ key, fence })).toMatchObject({ broken: true, fence });
   expect(requests.sent).toEqual(['GetItem', 'UpdateItem', 'Query', 'UpdateItem']);

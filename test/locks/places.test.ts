@@ -22,7 +22,7 @@ const dieInLine = async (key: string, more: object = {}) => {
   return (await rows(key)).map(({ ticket }) => ticket?.S ?? '').find((ticket) => !before.has(ticket)) ?? '';
 };
 
-it('a call deletes each expired row once, even if it looks again', async () => {
+it('a call deletes each expired row once, even if it reads the line again', async () => {
   const key = 'once';
   await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });

@@ -48,7 +48,7 @@ const sentBy = async (act: () => Promise<unknown>) => {
 const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, and the ticket of the notified task
 const PLAIN = ['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem'];
 
-it('a quick release looks at the line first', async () => {
+it('a quick release reads the line first', async () => {
   const { key, grant, others } = await lineOf(2);
   expect(grant.leaseId).toMatch(/\+/);
   expect(await sentBy(() => release(grant))).toEqual(QUICK);
@@ -117,7 +117,7 @@ it('a quick release does not keep an attribute of the grant before', async () =>
   const record = await rawItem(key);
   for (const name of ['execution', 'next_ticket']) expect(record).not.toHaveProperty(name);
   expect(record?.h?.M).not.toHaveProperty('d');
-  expect(record).toHaveProperty('mark'); // a waiter may have joined since the look
+  expect(record).toHaveProperty('mark'); // a waiter may have joined since the read
   expect(await release(grantOf(task))).toMatchObject({ released: true });
   expect(await rawItem(key)).not.toHaveProperty('mark');
 });

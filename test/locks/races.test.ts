@@ -166,7 +166,7 @@ it(`permits never pass what a holder asked for (${PERMIT_ROUNDS} rounds from see
     const { used, holders } = await readKey(`permits-${seed}`);
     expect(used, context).toBe(holders.reduce((sum, { weight }) => sum + weight, 0));
   }
-  // Only about one round in forty loses a permit, so no minimum is asked of that.
+  // Only about one round in forty loses a permit, so this count has no minimum.
   expectAllHappened(happened, PERMIT_ROUNDS / 100, ['granted', 'refused']);
 }, 240_000);
 

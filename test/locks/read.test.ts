@@ -13,8 +13,8 @@ const NOT_IN_LINE = { previous: null, hasRecord: true, waiting: 0 };
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
 
 const { acquire, release, heartbeat, putRaw, clock, requests, dependencies } = await leaseWorld();
-const looked = documented('readLeases', readOneKey(dependencies));
-const read = (key: string, more: object = {}) => looked({ key, ...more }, call());
+const readKey = documented('readLeases', readOneKey(dependencies));
+const read = (key: string, more: object = {}) => readKey({ key, ...more }, call());
 
 it('a read of a key without a record shows that nobody has it', async () => {
   expect(await read('never', { waiters: true })).toEqual({

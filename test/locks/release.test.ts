@@ -51,7 +51,7 @@ it('a release says that a lease was taken only if there was one', async () => {
   expect(await release({ key: 'foreign', leaseId })).toMatchObject({ released: false, reason: 'taken' });
 });
 
-it('a release frees the weight of the permit alone', async () => {
+it('a release frees only the weight of its permit', async () => {
   const key = 'weights';
   const [one, other] = [
     await acquire({ key, holder: 'a', limit: 5, weight: 3 }),

@@ -18,7 +18,7 @@ const repair = (ms = 49_500) => {
   return world.repairWith(call({ timeLeftMs: () => Math.max(0, endsAt - clock.now()) }));
 };
 
-it('a key of a third-party client is looked at every five seconds', async () => {
+it('a key of a third-party client is read every five seconds', async () => {
   const version = (await rust.tryAcquire('shared', 60)) ?? '';
   const { task } = await park({ key: 'shared' });
   const startedAt = clock.now();
@@ -28,13 +28,13 @@ it('a key of a third-party client is looked at every five seconds', async () => 
   expect(clock.now() - startedAt).toBe(15_000); // and the run is over
 });
 
-it('a run ends in time, and watches for young tickets alone', async () => {
+it('a run ends in time, and watches only for young tickets', async () => {
   const version = (await rust.tryAcquire('busy', 7200)) ?? '';
   const { task } = await park({ key: 'busy' });
   const startedAt = clock.now();
   await repair();
   expect(clock.now() - startedAt).toBe(40_000);
-  expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(9); // the first look and eight more
+  expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(9); // the first read and eight more
   const [{ parked_at: parkedAt } = {}] = await rows('busy');
   clock.set(Number(parkedAt?.N) + 600_000);
   const later = clock.now();
@@ -50,30 +50,30 @@ it('a run ends in time, and watches for young tickets alone', async () => {
   await release(grantOf(young));
 });
 
-it('a run looks for the last time while five seconds are left', async () => {
+it('a run reads for the last time while five seconds are left', async () => {
   const versions = [];
   const keys = Array.from({ length: 9 }, (_, at) => `watched ${at}`); // one more than a run works on at once
   for (const key of keys) {
     versions.push((await rust.tryAcquire(key, 7200)) ?? '');
     await park({ key });
   }
-  const looks = async (ms: number) => {
+  const repairIn = async (ms: number) => {
     requests.sent.length = 0;
     const startedAt = clock.now();
     const { keys: seen, complete } = await repair(ms);
     const read = requests.sent.filter((sent) => sent === 'GetItem').length;
     return { seen, complete, read, tookMs: clock.now() - startedAt };
   };
-  expect(await looks(4999)).toEqual({ seen: 0, complete: false, read: 0, tookMs: 0 });
-  expect(await looks(5000)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
-  expect(await looks(9999)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
-  expect(await looks(10_000)).toEqual({ seen: 9, complete: true, read: 18, tookMs: 5000 });
+  expect(await repairIn(4999)).toEqual({ seen: 0, complete: false, read: 0, tookMs: 0 });
+  expect(await repairIn(5000)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
+  expect(await repairIn(9999)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
+  expect(await repairIn(10_000)).toEqual({ seen: 9, complete: true, read: 18, tookMs: 5000 });
   const late = async (send: () => Promise<unknown>) => {
     clock.advance(1);
     return send();
   };
   requests.faultsOf.GetItem = [...keys.map(() => 'none' as const), late];
-  expect(await looks(10_000)).toEqual({ seen: 9, complete: true, read: 17, tookMs: 5001 });
+  expect(await repairIn(10_000)).toEqual({ seen: 9, complete: true, read: 17, tookMs: 5001 });
   for (const key of keys) await rust.release(key, versions.shift() ?? '');
   await repair();
 });
@@ -89,7 +89,7 @@ it('a message about one key does not watch another key', async () => {
   await release(grantOf(task));
 });
 
-it('a key that this service holds is looked at once', async () => {
+it('a key that this service holds is read once', async () => {
   const first = await acquire({ key: 'own', ttlSeconds: 600 });
   const { task } = await park({ key: 'own' });
   const startedAt = clock.now();

@@ -82,7 +82,7 @@ it('after a release, the first sleeper that comes back takes the key', async () 
   expect(await places(key)).toEqual([true]);
 });
 
-it('a quick release leaves the key to sleepers with two requests and a look', async () => {
+it('a quick release leaves the key to sleepers with three requests', async () => {
   const { key, first, sleepers } = await line('a', 'b', 'c');
   await release(first);
   const granted = await back(sleepers[0] as Sleeper);

@@ -64,7 +64,7 @@ it('a call that is withdrawn in that moment leaves the lease free', async () => 
       requests.faultsOf.Query = [
         async (send) => {
           const line = await send();
-          // The flag lands after the look at the line. The withdrawal then ends the expired grant, because no waiter is left.
+          // The flag lands after the read of the line. The withdrawal then ends the expired grant, because no waiter is left.
           expect(await withdraw({ key, requestId: 'r', holder: 'b' })).toMatchObject({ cancelled: true });
           return line;
         },

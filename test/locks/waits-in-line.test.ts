@@ -13,7 +13,7 @@ resetting(world);
 
 const MARGIN_MS = 500;
 /** When a steady call first polls the record. */
-const FIRST_LOOK_MS = 25;
+const FIRST_POLL_MS = 25;
 
 let keys = 0;
 const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
@@ -46,7 +46,7 @@ it('a call receives LeaseLost if a withdrawal has ended the grant', async () => 
     await release(first);
     await withdraw({ key, requestId: 'r', holder: 'b' });
   });
-  expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: FIRST_LOOK_MS });
+  expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: FIRST_POLL_MS });
   expect(await rows(key)).toEqual([]);
 });
 
@@ -56,7 +56,7 @@ it.each([
 ])('a call whose row is gone leaves at once if %s', async (_, overForMs) => {
   const first = await held();
   const { key } = first;
-  const answeredAfterMs = FIRST_LOOK_MS + 2000 + overForMs;
+  const answeredAfterMs = FIRST_POLL_MS + 2000 + overForMs;
   inFirstLook(async () => {
     await release(first);
     await acquire({ key, ...asked, ttlSeconds: 2 }); // deletes the row of both
@@ -81,13 +81,13 @@ it.each([0, 1000])('a call receives LeaseLost if its grant is broken before its 
   });
   const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
   expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken', holder: null } });
-  expect([refused.afterMs, await rows(key)]).toEqual([FIRST_LOOK_MS + ms, []]);
+  expect([refused.afterMs, await rows(key)]).toEqual([FIRST_POLL_MS + ms, []]);
 });
 
 it.each([
-  // Chance adds up to 10 ms to the first 25, so four tenths of it make 29 ms.
+  // Chance adds up to 10 ms to the first 25. Four tenths of 10 ms make 29 ms.
   [0.4, 29],
-  [0, FIRST_LOOK_MS],
+  [0, FIRST_POLL_MS],
 ])('a call takes a key without a record (chance: %d)', async (chance, waitedMs) => {
   const { key } = await held();
   inFirstLook(() => deleteRaw(key));
@@ -97,7 +97,7 @@ it.each([
 it('a call waits for the turn of the one before it', async () => {
   const first = await held();
   const { key } = first;
-  const looks: number[] = [];
+  const polls: number[] = [];
   const from = now();
   await timeline.play(
     () => dyingAfter(3, () => acquire({ key, holder: 'before', waitSeconds: 20 })),
@@ -105,11 +105,11 @@ it('a call waits for the turn of the one before it', async () => {
     () =>
       later(455, async () => {
         await release(first);
-        const look = precededBy(async () => looks.push(now() - from));
-        requests.faultsOf.GetItem = Array(3).fill(look);
+        const poll = precededBy(async () => polls.push(now() - from));
+        requests.faultsOf.GetItem = Array(3).fill(poll);
       }),
   );
   expect(await rawItem(key)).toMatchObject({ h: { M: { h: { S: 'before' } } }, turn_ms: { N: '1455' } });
   // A first turn counts as a hundred milliseconds, and a hand-off as twelve.
-  expect(looks.slice(0, 2)).toEqual([460, 455 + 100 + 8]);
+  expect(polls.slice(0, 2)).toEqual([460, 455 + 100 + 8]);
 });

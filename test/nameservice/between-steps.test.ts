@@ -13,7 +13,7 @@ const source = (alias: string) =>
 const commit = (alias: string, t = 1) => publish({ op: 'publishCommit', alias, address: `a${t}`, t });
 
 describe('between two steps', () => {
-  /** Does `what` right before the `nth` command of that name. */
+  /** Does `what` right before the `nth` command called `name`. */
   function rightBefore(name: string, nth: number, what: () => Promise<unknown>): void {
     let seen = 0;
     world.intercepted.by = async (command, _, next) => {
@@ -35,7 +35,7 @@ describe('between two steps', () => {
     for (const { sk } of await rawItems(`${alias}:main`)) await deleteRaw(`${alias}:main`, sk?.S ?? '');
   };
 
-  it('a redefinition leaves a ledger alone that took the alias between two steps', async () => {
+  it('a redefinition does not change a ledger that took the alias between two steps', async () => {
     await source('retaken');
     rightBefore('TransactWriteItems', 2, async () => {
       await purge('retaken');

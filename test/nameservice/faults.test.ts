@@ -486,7 +486,7 @@ const cancelled = (...codes: (string | undefined)[]) =>
 const met = () =>
   new TransactionConflictException({ message: 'Transaction is ongoing', $metadata: { httpStatusCode: 400 } });
 
-/** Throws for the first `times` commands of that name. */
+/** Throws for the first `times` commands called `name`. */
 function inTheWay(name: string, times: number, error: () => Error): () => number {
   let met = 0;
   world.intercepted.by = (command, _, next) => (command === name && met++ < times ? Promise.reject(error()) : next());

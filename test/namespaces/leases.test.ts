@@ -24,7 +24,7 @@ describe('keys', () => {
     });
   });
 
-  it('a key of a namespace is changed and ended in its own namespace alone', async () => {
+  it('a key of a namespace is changed and ended only in its own namespace', async () => {
     const granted = await take(a, 'own', { requestId: 'r-1' });
     expect((await b.post('leases/heartbeat', lease(granted))).body).toMatchObject({ code: 'LeaseLost', key: 'own' });
     expect((await b.post('leases/release', lease(granted))).body).toEqual({
@@ -90,7 +90,7 @@ describe('lists', () => {
     return { status, keys: (body.leases ?? []).map(({ key }: { key: string }) => key), body };
   };
 
-  it('a list of a namespace has its own leases alone, page by page', async () => {
+  it('a list of a namespace has only its own leases, page by page', async () => {
     const mine = Array.from({ length: 5 }, (_, n) => `list-${n}`);
     for (const key of mine) await take(a, key);
     for (let n = 0; n < 20; n++) await take(b, `secret-${n}`);
@@ -220,7 +220,7 @@ describe('once', () => {
     });
   });
 
-  it('once in a namespace lists its own keys alone, by prefix and page', async () => {
+  it('once in a namespace lists only its own keys, by prefix and page', async () => {
     for (const from of [a, b, all]) for (const key of ['list/1', 'list/2', 'other']) await begin(from, key);
     const first = (await a.get('once', { prefix: 'list/', limit: '1' })).body;
     const keys = [...first.keys];

@@ -45,7 +45,7 @@ describe('commits', () => {
     ]);
   });
 
-  it('a commit in a namespace finds uploads of its own namespace alone', async () => {
+  it('a commit in a namespace finds only uploads of its own namespace', async () => {
     const staged = await a.post('uploads', {});
     expect(new URL(staged.body.url).pathname).toContain(`/.holdfast/staging/team-a/${staged.body.uploadId}`);
     const { uploadId: source } = staged.body;
@@ -59,7 +59,7 @@ describe('commits', () => {
     expect((await a.post('commits', of('team-a/u'))).body).toMatchObject({ path: 'team-a/u', size: 5 });
   });
 
-  it('a commit in a namespace is listed to callers of its namespace alone', async () => {
+  it('a commit in a namespace is listed only to callers of its namespace', async () => {
     const under = (path: string) =>
       world.commits.putRecord({ ...commitRecord(path, 0), written_at: N(world.clock.now()), ttl: N(9_999_999_999) });
     for (const path of ['team-a/flight', 'team-b/flight', 'flight']) await under(path);
@@ -125,7 +125,7 @@ describe('aliases', () => {
     }
   });
 
-  it('an alias of a namespace is repaired and listed in it alone', async () => {
+  it('an alias is repaired and listed only in its namespace', async () => {
     const publish = (from: typeof a, op: string, alias: string, more = {}) =>
       from.post('nameservice/publish', { op, alias, ...more });
     for (const from of [a, b]) await publish(from, 'initLedger', 'mended');
@@ -200,7 +200,7 @@ describe('expired records', () => {
     expect(JSON.stringify(read.body)).not.toMatch(/team-b|fake/);
     expect((await all.get('expired')).body.rows.length).toBeGreaterThanOrEqual(18);
 
-    // A cursor names a place among the rows of all, so it is sealed, and good in its own namespace alone.
+    // A cursor names a row among those of all namespaces, so it is sealed, and valid only in its own namespace.
     const { nextCursor: cursor } = (await a.get('expired', { limit: '2' })).body;
     expect(Buffer.from(cursor, 'base64url').toString()).not.toContain(read.body.reportId);
     expect((await a.get('expired', { cursor })).body.rows).toHaveLength(4);

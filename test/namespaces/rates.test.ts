@@ -31,7 +31,7 @@ it('rates in a namespace name the key of the caller in every refusal', async () 
   for (const body of [refused, conflict, unknown]) expect(JSON.stringify(body)).not.toContain('team-');
 });
 
-it('rates in a namespace are listed there alone, page by page', async () => {
+it('rates in a namespace are listed only there, page by page', async () => {
   for (const from of [a, b, all]) for (const key of ['list/1', 'list/2', 'other']) await reserve(from, key);
   const first = (await a.get('rates', { prefix: 'list/', limit: '1' })).body;
   const keys = [...first.keys];

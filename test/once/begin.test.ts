@@ -338,9 +338,9 @@ describe('waits', () => {
     });
     expect(clock.now() - startedAt).toBeLessThanOrEqual(2250);
     expect(requests.sent.filter((name) => name === 'UpdateItem')).toHaveLength(2); // the first try of the call, and complete
-    const looks = requests.sent.filter((name) => name === 'GetItem').length;
-    expect(looks).toBeGreaterThanOrEqual(8);
-    expect(looks).toBeLessThanOrEqual(20);
+    const polls = requests.sent.filter((name) => name === 'GetItem').length;
+    expect(polls).toBeGreaterThanOrEqual(8);
+    expect(polls).toBeLessThanOrEqual(20);
   });
 
   it('a call that waits begins when the worker fails or its run expires', async () => {

@@ -9,8 +9,8 @@ const HELP = `npm run verify -- campaign: plays histories under faults with new 
 ledger. The next run goes on where the last one stopped. The first run begins at a random seed.
 
   --minutes N     how long (10)
-  --histories N   stop after so many
-  --only NAME     one capability alone, as npm run verify -- faults names them; may be given again
+  --histories N   stop after N histories
+  --only NAME     only one capability, as npm run verify -- faults names them; may be given again
   --processes N   how many at once (as many as there are cores)
   --ledger FILE   the ledger (.cache/campaign.json)
   --summary       print what was played, and play nothing

@@ -7,7 +7,7 @@ import { readOptions } from '../../local/options.ts';
 
 const HELP = `npm run verify -- clients: generates clients from contract/openapi.json, and compiles them.
 
-  --only NAME   openapi-typescript, openapi-python-client or oapi-codegen alone; may be given again
+  --only NAME   only openapi-typescript, openapi-python-client or oapi-codegen; may be given again
 
 Each tool is installed into ~/.cache/holdfast once. One that cannot be installed here is skipped, and says so. It fails, and
 exits with 1, where a tool refuses or warns of the document, or where its client does not compile.`;

@@ -330,7 +330,7 @@ describe('the bucket for the code of administrators', () => {
   });
 
   it('a deployment replaces a template and code that have other bytes than the release', async () => {
-    // Under a prefix of its own: other tests deploy the same code at the same time, and would find new versions of it.
+    // Under a prefix of its own: other tests deploy the same code at the same time, and would find its new versions.
     const first = await deploy('replaced', ['--param=codePrefix=replaced/']);
     expect(first.exitCode, first.output).toBe(0);
     for (const [index, kind] of [/^replaced\/template-/, /^replaced\/acquire-/].entries()) {

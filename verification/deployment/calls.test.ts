@@ -68,7 +68,7 @@ describe('who may call', () => {
     }
   });
 
-  it('each route lets in a caller with the right to that route alone', async () => {
+  it('each route lets in only callers with the right to it', async () => {
     const single = await user('single', []);
     for (const one of calls) {
       await allow('single', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource: arn(one) }]);

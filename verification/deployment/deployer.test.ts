@@ -188,7 +188,7 @@ describe('policy', () => {
   const region = 'eu-west-1';
   const given = { stage: 'policy', codeBucket: 'code', 'AWS::AccountId': ACCOUNT, 'AWS::Region': region };
   const { Resources } = evaluate(template, { ...given, 'AWS::Partition': 'aws' });
-  /** A name as AWS sees it. A Ref or a GetAtt of another resource stands for the name of that resource. */
+  /** A name as AWS sees it. A Ref or a GetAtt of another resource stands for that resource's name. */
   const textOf = (value: unknown): string => {
     const { Ref: id, 'Fn::GetAtt': attribute, 'Fn::Join': joined } = Object(value);
     if (joined) return joined[1].map(textOf).join(joined[0]);
@@ -201,7 +201,7 @@ describe('policy', () => {
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
-  // The command itself reads the commits table before a change to `native` (third-party-commits.ts), looks whether a stage is drained (drain.ts),
+  // The command itself reads the commits table before a change to `native` (third-party-commits.ts), checks whether a stage is drained (drain.ts),
   // and compares the held calls with the concurrency of the account (held-calls.ts).
   const commits =
     ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');
@@ -239,7 +239,7 @@ describe('policy', () => {
     expect(await decisions(policy.Statement, needs)).toEqual([]);
   });
 
-  it('the policy is needed statement by statement, and is for resources of Holdfast alone', async () => {
+  it('the policy needs each statement, and covers only resources of Holdfast', async () => {
     const kindOf = ({ resource }: { resource: string }) => resource.replace(/holdfast-.*/, '');
     const ofOne = [...new Map(needs.map((one) => [`${one.action} ${kindOf(one)}`, one])).values()];
     for (const { Sid } of policy.Statement) {
@@ -263,7 +263,7 @@ it('the policy names only resources of Holdfast, except those that AWS cannot na
         expect(resource, Sid).toMatch(/holdfast-/);
 });
 
-it('the emulator of these tests answers on this machine alone', async () => {
+it('the emulator of these tests answers only on this machine', async () => {
   const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.filter(({ internal }) => !internal));
   for (const { address } of addresses.filter(({ family }) => family === 'IPv4'))
     for (const port of [inject('port'), 8883])

@@ -59,7 +59,7 @@ it('the API takes only tokens of the issuer for the audience', async () => {
   expect(signed.status).toBe(401);
 });
 
-it('the API lets in callers to the calls of operators with their scopes alone', async () => {
+it('the API lets callers use the calls of operators only with their scopes', async () => {
   const scopes = {
     'leases/break': 'holdfast/leases.break',
     'leases/cancel': 'holdfast/leases.break',

@@ -47,7 +47,7 @@ function expectUsable(given: Record<string, string>): void {
   expect(Object.keys(given)).toEqual(expect.arrayContaining(needed.map(([name]) => name)));
 }
 
-/** Makes a single name and a list of it equal, and lists equal in any order. */
+/** Makes a name equal to a list with only that name, and lists equal in any order. */
 const comparable = (resources: Evaluated['Resources'] = {}) => {
   const listed = Object.entries(resources).map(([id, { DependsOn: before = [], ...rest }]) => [
     id,

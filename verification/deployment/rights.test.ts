@@ -84,7 +84,7 @@ const OF_WORKERS = [
 ];
 
 describe('docs/authorization.md', () => {
-  it('the policies let a worker work in the team of its tag alone', async () => {
+  it('the policies let a worker work only in the team of its tag', async () => {
     const { Statement } = policies.worker;
     for (const team of ['team-a', 'team-b']) {
       const worker = await user(`worker-${team}`, Statement, { team });
@@ -148,7 +148,7 @@ describe('docs/authorization.md', () => {
     expect(await letIn(administrator)).toEqual(expected(() => true));
   });
 
-  it("the policies let a team's state machine invoke the team's alias alone", async () => {
+  it("the policies let a team's state machine invoke only the team's alias", async () => {
     const { accessKeyId, secretAccessKey } = await user('state-machine', policies.stateMachine.Statement);
     const credentials = { accessKeyId, secretAccessKey };
     const lambda = new LambdaClient({ endpoint: `http://127.0.0.1:${inject('port')}`, region: REGION, credentials });

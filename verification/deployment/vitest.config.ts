@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Terraform and its provider of AWS are large: `npm run verify -- terraform` alone runs them. */
+/** Terraform and its provider of AWS are large: only `npm run verify -- terraform` runs them. */
 const FOLDER = process.env.TERRAFORM ? 'terraform/' : '';
 
 /** Deploys to an emulator of AWS that checks IAM. The files share one emulator, each with stages of its own. */

@@ -130,7 +130,7 @@ function onRates(
   { ExpressionAttributeValues: values = {} }: Input,
   answer: () => { Attributes?: Item },
 ): What[] {
-  // A row with a cap remains, with the cap alone.
+  // A row with a cap remains, with only the cap.
   if (command === 'DeleteItem' || command === 'PutItem') return [{ what: 'forgotten' }];
   if (command !== 'UpdateItem') return [];
   if (values[':more']) return [{ what: 'settled', more: Number(values[':more'].N) }];

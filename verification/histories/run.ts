@@ -12,9 +12,9 @@ const HELP = `npm run verify -- faults: plays seeded histories of callers, clock
   --seconds N     how long (30)
   --minutes N     the same in minutes
   --seed N        the seed of the first history (random); each that follows has the next one
-  --histories N   stop after so many
+  --histories N   stop after N histories
   --whole         print a history that breaks a promise as it is, and do not look for a shorter one
-  --only NAME     leases, permits, queue, commits, nameservice, expiry, patience, once, redrives, rates or clients alone; may be given again
+  --only NAME     leases, permits, queue, commits, nameservice, expiry, patience, once, redrives, rates or clients only; may be given again
   --rust-retries  let writers of the Rust crate send an unanswered PUT again, as they do unless told not to: the risk that
                   docs/safety.md names, and these histories show
   --report FILE   write what was played there, as verification/campaign reads it

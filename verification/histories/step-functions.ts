@@ -18,7 +18,7 @@ export interface TaskResult {
   body: Record<string, unknown>;
 }
 
-/** The state of an execution, or what DescribeExecution shows of it. Dates are in epoch seconds, with milliseconds. */
+/** The state of an execution, or what DescribeExecution answers. Dates are in epoch seconds, with milliseconds. */
 interface State {
   status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
   stopDate?: number;

@@ -33,7 +33,7 @@ export interface FileReport {
 
 export type Report = Record<string, FileReport>;
 
-/** A survivor that nobody could notice: anywhere in the file, or in one `line` of it. */
+/** A survivor that nobody could notice: anywhere in the file, or only in one `line`. */
 interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
   file: string;
   /** The line in which it begins, where the same words elsewhere in the file make a difference. */
@@ -70,7 +70,7 @@ export async function dropGone(): Promise<string[]> {
   return gone.map(({ file, original }) => `${file}: ${original}`);
 }
 
-/** Writes the report, and the table of it. */
+/** Writes the report and its table. */
 export async function writeReport(report: Report, files: string[]): Promise<void> {
   const kept = Object.fromEntries(files.flatMap((file) => (report[file] ? [[file, report[file]]] : [])));
   await mkdir(REPORT, { recursive: true });

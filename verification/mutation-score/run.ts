@@ -23,12 +23,12 @@ const HELP = `npm run verify -- mutation-score: has Stryker make small changes t
 Writes report.json and report.md to ${REPORT}, and prints the survivors. Files that have not changed since the last run are left out.
 Entries of equivalent.json whose text has left the source are deleted at the end of a run, and printed.
 
-  --only TEXT    those files alone whose path has it; may be given again
+  --only TEXT    only the files whose path has TEXT; may be given again
   --shard K/N    of all files, every Nth one, from the Kth on (1/1)
   --open         what survived last time, again: the tests may have learned
   --timed-out    with --open: also what timed out, which takes long, in case the machine was the reason
   --again        also files that have not changed
-  --tests TEXT   with those files of tests alone whose path has it; may be given again. What survives is tried with all by --open
+  --tests TEXT   only with the test files whose path has TEXT; may be given again. What survives is tried with all by --open
   --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
   --report       write report.md again and delete what has left the source, and run nothing`;
 

@@ -293,7 +293,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'queue',
   },
   {
-    name: 'nobody in line looks at what expired',
+    name: 'nobody in line checks what expired',
     promise: 'no key is stuck',
     changes: [
       change(

@@ -11,8 +11,8 @@ import { MUTATIONS } from './mutations.ts';
 const HELP = `npm run verify -- mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless a history shows
 within five minutes that the promise is broken.
 
-  --only TEXT   those alone whose name has it
-  --some N      so many of these, drawn by --seed
+  --only TEXT   only those whose name has TEXT
+  --some N      only N of these, drawn by --seed
   --seed N      what to draw them by, and the first history, from 0 (1)`;
 
 /** What the histories need of the repository. */

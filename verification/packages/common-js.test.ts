@@ -10,7 +10,7 @@ const OLDEST_NODE = toolIn('oldest-node/bin/node');
 const NODES = Object.entries({ 'this Node': process.execPath, 'Node 20.3': OLDEST_NODE }).filter(([, path]) =>
   existsSync(path),
 );
-if (NODES.length === 1) console.log('skipped: npm has Node 20.3 for Linux on x64 alone');
+if (NODES.length === 1) console.log('skipped: npm has Node 20.3 only for Linux on x64');
 
 /** Uses each entry, and each part that the ES module loads later. It ends with 0 if all of them work, and with the error otherwise. */
 const PROGRAM = `import { strict as assert } from 'node:assert';

@@ -89,7 +89,7 @@ describe('entry point', () => {
     });
   });
 
-  it.runIf(canChangeRoot)('the image acquires and releases a lease with its own files alone', async () => {
+  it.runIf(canChangeRoot)('the image acquires and releases a lease with only its own files', async () => {
     const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
     expect(acquired.exitCode, acquired.output).toBe(0);
     const listed = await inRoot('status', 'from-image', '--json');

@@ -158,7 +158,7 @@ describe('npx in an empty folder', () => {
     }
   });
 
-  it('npx finds the command by its name alone', async () => {
+  it('npx finds the command by only its name', async () => {
     expect((await user.run('npx', ['--yes', 'holdfast', '--version'])).stdout).toBe(`${version}\n`);
   });
 });

@@ -10,7 +10,7 @@ export interface Call extends Pick<Row, 'call' | 'random'> {
   waits: boolean;
 }
 
-/** How a clock moves: both clocks of a running process, or both while it is paused and no timer fires; or the wall clock alone. */
+/** How a clock moves: both clocks of a running process, or both while it is paused and no timer fires; or only the wall clock. */
 export type Movement = 'runs' | 'paused' | 'wall';
 
 /** What a client reports: the result of a step, an event, or the outcome of the call. */

@@ -20,23 +20,23 @@ const grant = (times: [number, number], remainingMs: number, more: object = {}) 
   });
 const beat = (times: [number, number], remainingMs: number) =>
   entry('heartbeat', { key, leaseId: lease }, times, 'ok', { leaseId: lease, fence: 1, remainingMs });
-const look = (ms: number, isHeld = true, own = lease) =>
-  entry('look', { key, lease: own }, [ms, ms], 'ok', { isHeld, reason: null });
+const holds = (ms: number, isHeld = true, own = lease) =>
+  entry('holds', { key, lease: own }, [ms, ms], 'ok', { isHeld, reason: null });
 
 const isHeld = (...entries: Entry[]) => !promises(clients.check(entries, facts)).includes(HELD);
 
 it('a client may hold its lease until its end, and longer after a heartbeat', () => {
-  expect(isHeld(grant([0, 20], 9990), look(20), look(9989))).toBe(true);
-  expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_989))).toBe(true);
-  expect(isHeld(grant([0, 20], 9990), look(9991, false))).toBe(true);
+  expect(isHeld(grant([0, 20], 9990), holds(20), holds(9989))).toBe(true);
+  expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), holds(12_989))).toBe(true);
+  expect(isHeld(grant([0, 20], 9990), holds(9991, false))).toBe(true);
 });
 
 it('the checker finds a client that counts on its lease past its expiry', () => {
-  expect(isHeld(grant([0, 20], 9990), look(9990))).toBe(false);
-  expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_991))).toBe(false);
+  expect(isHeld(grant([0, 20], 9990), holds(9990))).toBe(false);
+  expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), holds(12_991))).toBe(false);
 });
 
 it('the checker finds a client that holds a lease that it was not granted', () => {
-  expect(isHeld(grant([0, 20], 9990), look(10))).toBe(false);
-  expect(isHeld(grant([0, 20], 9990), look(30, true, 'e.other'))).toBe(false);
+  expect(isHeld(grant([0, 20], 9990), holds(10))).toBe(false);
+  expect(isHeld(grant([0, 20], 9990), holds(30, true, 'e.other'))).toBe(false);
 });

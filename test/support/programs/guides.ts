@@ -90,7 +90,7 @@ export async function guideWorld() {
     ...{ api, cli, holdfast, shell, program, typescript, read },
     /** The lines of both streams that commands print. */
     shownBy: async (script: string) => (await shell(`exec 2>&1\n${script}`)).trim().split('\n'),
-    /** Waits until so many are in the line of a key. */
+    /** Waits until `count` waiters are in the line of a key. */
     waiting: (key: string, count: number) => until(async () => (await read(key)).waiting).toBe(count),
   };
 }

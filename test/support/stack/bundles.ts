@@ -13,7 +13,7 @@ export interface Running {
   stop(): Promise<string>;
 }
 
-/** The built function of that name in a process of its own, with an environment like Lambda's. */
+/** A built function, by its name, in a process of its own, with an environment like Lambda's. */
 export async function startBundle(name: string, settings: Record<string, string>): Promise<Running> {
   const { functions, environment } = inject('service');
   const bundle = functions.find((one) => one.name === name)?.bundle;

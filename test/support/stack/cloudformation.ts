@@ -41,7 +41,7 @@ export interface CloudFormationDouble {
   owner: { account: string };
   /** Whether the default bucket for the code exists. The first PUT makes it. */
   codeBucket: { exists: boolean };
-  /** The objects of that bucket, by `/bucket/key`. Each PUT makes a version. */
+  /** The objects of the bucket, by `/bucket/key`. Each PUT makes a version. */
   objects: Map<string, ObjectDouble>;
   /** The template that CloudFormation reads for a change set, if it is another than that of the stack or the release. */
   read: { template: object | undefined };

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
 
 /**
- * Does work a single time for the whole run, in the first worker that needs it. The others wait for its result.
+ * Does work once for the whole run, in the first worker that needs it. The others wait for its result.
  * @param work its result must be JSON
  * @throws Error in every worker, if the work failed
  */

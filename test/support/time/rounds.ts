@@ -31,7 +31,7 @@ export const goesOn = (played: number, asked: number, happened: Happened): boole
 
 /**
  * Expects in a full run that everything has happened. The few rounds of a short run need not show everything.
- * @param least how often each must have happened in all rounds: by seed alone, and not by the speed of the machine
+ * @param least how often each must have happened in all rounds: by the seed, and not by the speed of the machine
  * @param always what every round shows
  */
 export function expectAllHappened(happened: Happened, least = 1, always: string[] = []): void {

@@ -15,7 +15,7 @@ export class Timeline implements Clock {
 
   now = (): number => this.#now;
 
-  /** Lets time pass while an actor works, as in a request that takes so long. */
+  /** Lets `ms` pass while an actor works, as during a slow request. */
   advance(ms: number): void {
     this.#now += ms;
   }

@@ -74,7 +74,7 @@ export async function consoleWorld() {
       const { token: taskToken } = queue.steps.newTask();
       return post('leases/acquire', { key, holder: 'wf', execution, bound: true, taskToken, ...more });
     },
-    /** Parks a task, which a test can look at afterwards. */
+    /** Parks a task, which a test can check afterwards. */
     park: async (key: string, holder: string, more: object = {}) => {
       const task = queue.steps.newTask();
       await post('leases/acquire', { key, holder, taskToken: task.token, ...more });

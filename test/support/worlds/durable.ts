@@ -30,7 +30,7 @@ export async function durableWorld(startBackend: StartBackend, quotas?: Quotas) 
   return {
     ...{ functions, world, api, holdfast },
     waiting: async (key: string) => (await holdfast.readLease(key)).waiting,
-    /** The state of a key, or if it has a limit, how much of that is in use. */
+    /** The state of a key, or how much of its limit is in use. */
     stateOf: async (key: string) => {
       const read = await holdfast.readLease(key);
       return read.limit === null ? read.state : read.used;

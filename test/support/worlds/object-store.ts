@@ -69,7 +69,7 @@ export class ObjectStoreWriter {
     });
   }
 
-  /** Writes the record alone, and returns it or the one in its way. `seen` is the generation to take over. */
+  /** Writes only the record, and returns it or the one in its way. `seen` is the generation to take over. */
   async lock(path: string, etag: string | undefined, seen?: number): Promise<'ok' | Conflict | undefined> {
     const { table, clock, timeoutMs = 20_000, ttlSeconds = 3600 } = this.#options;
     const command = new PutItemCommand({

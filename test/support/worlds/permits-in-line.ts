@@ -57,7 +57,7 @@ export async function permitLineWorld(overrides: Overrides = {}) {
     /** The waiters of the key, without the rows of executions. */
     rows: async (key: string) => (await world.rows(key)).filter(({ ticket }) => !ticket?.S?.startsWith('x')),
     ...rawKeys(dynamodb, dependencies.table),
-    /** A task that receives the permit of `first` from the line, and is not notified of it. */
+    /** A task that receives the permit of `first` from the line, without a notice. */
     untold: async (first: Proof, terms: object) => {
       const parked = await park({ key: first.key, holder: 'untold', ...terms });
       steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];

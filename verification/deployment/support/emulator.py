@@ -97,7 +97,7 @@ def time_limits_of_a_busy_machine():
 
 
 def lists_within_conditions():
-    """CloudFormation splits a text within a condition, and puts parameters into it. The emulator selects from lists alone."""
+    """CloudFormation splits a text within a condition, and puts parameters into it. The emulator selects only from lists."""
     evaluate = engine._evaluate_conditions
 
     def resolved(value, params):

@@ -82,7 +82,7 @@ it('the module for Terraform is valid, and formatted', async () => {
   });
 });
 
-it('the module for Terraform lets a worker acquire in its namespace alone', async () => {
+it('the module for Terraform lets a worker acquire only in its namespace', async () => {
   const { endpoint, worker_resources: resources } = await applied(TEAM);
   const Resource = resources.value['team-a'].map((one: string) => one.replace(/:\d{12}:/, `:${ACCOUNT}:`));
   const credentials = await user('terraform-worker', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);

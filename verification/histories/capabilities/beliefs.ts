@@ -44,7 +44,7 @@ function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] 
 /**
  * The end of an execution (`asGrants`) ends the answers from before the redrive, and those to other callers that do not name the execution. It ends
  * later answers to heartbeats too, unless the request was answered again: code that outlived the run before may send a heartbeat, so a heartbeat does
- * not keep the grant from a late event of that end.
+ * not protect the grant from a late event of its execution's end.
  */
 const reaches = (
   { actor, input: { redrivenAt, isOlder, isNamed } }: Entry,

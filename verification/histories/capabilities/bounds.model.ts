@@ -13,7 +13,7 @@ import { asGrants } from './queue.model.ts';
 const NOTIFIED_AFTER_MS = 10_000;
 /** A request of a call reaches the table within this time. */
 const UNDER_WAY_MS = 100;
-/** A caller that was granted the lease claims it within two seconds. The next caller looks within a quarter of a second after the margin. */
+/** A caller that was granted the lease claims it within two seconds. The next caller polls within a quarter of a second after the margin. */
 const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
 
 type Facts = Pick<WorldFacts, 'spreadMs'>;
@@ -40,7 +40,7 @@ const parkedMs = ({ input }: Entry): number => Number(input.parkedMs ?? Number.P
 const latestDeadlineMs = (task: Entry, { spreadMs }: Facts): number =>
   parkedMs(task) + Number(task.input.parkSeconds ?? 86_400) * 1000 + spreadMs;
 
-/** The first run of the schedule from a moment on that looked at each key, and that no fault struck. */
+/** The first run of the schedule from a moment on that checked each key, and that no fault struck. */
 function undisturbedRun(history: readonly Entry[], fromMs: number): Entry | undefined {
   return history.find(
     ({ call, input, outcome, faults, body, calledAt }) =>

@@ -51,7 +51,7 @@ function ordersOn(
   });
 }
 
-/** Whether a command may count after another one because it was called before the answer of that one. Clocks may order the two either way. */
+/** Whether a command may count after another one because it was called before the other one was answered. Clocks may order the two either way. */
 function mayComeAfter(one: Entry, other: Entry, spreadMs: number): boolean {
   if (one.calledAt.moment > Number(other.answeredAt?.moment)) return false;
   const endedMs = one.answeredAt?.ms ?? one.calledAt.ms + MAX_CALL_MS;

@@ -8,7 +8,7 @@ import { beliefs } from './beliefs.ts';
 import { actOn, brokenOfLeases, settleLeases } from './leases.ts';
 import { operatorOn } from './operators.ts';
 
-/** The keys of this capability alone. */
+/** Keys that only this capability uses. */
 const KEYS = ['y0', 'y1'];
 const TTLS = [2, 3, 5, 10];
 
@@ -16,7 +16,7 @@ const TTLS = [2, 3, 5, 10];
 const WAITS = [0, 0, 2, 8, 30];
 
 /** The name of the entries that record whether the work finds its lease held. */
-const LOOK = 'look';
+const HOLDS = 'holds';
 
 /**
  * Callers with the Python client: its own code decides when to ask again, when to send a heartbeat, and whether the lease is held. The simulation
@@ -109,7 +109,7 @@ class Process {
     }
   }
 
-  /** Works under a lease, with a look before each piece, and releases at the end, usually. */
+  /** Works under a lease, notes before each piece whether it holds the lease, and usually releases at the end. */
   async #hold(leaseId: string): Promise<void> {
     const caller = this.#caller;
     const { simulation } = caller.world;
@@ -119,13 +119,13 @@ class Process {
     let wake = () => {};
     let beats = 0;
     while (turn.wait !== null && simulation.now < endsAt && !this.#isDead()) {
-      this.#look(leaseId, turn);
+      this.#noteHeld(leaseId, turn);
       const sent = turn.send;
       const nth = sent ? ++beats : beats;
       if (sent)
         simulation.spawn(`${caller.name} beats`, {}, async () => {
           const answer = await caller.call(sent.operation, sent.request);
-          if (!answer || nth !== beats) return; // the client waits for its last heartbeat alone
+          if (!answer || nth !== beats) return; // the client waits only for its last heartbeat
           arrived = { answer };
           wake();
         });
@@ -141,12 +141,12 @@ class Process {
       turn = answer ? await this.#ask<Turn>({ beaten: answer }) : await this.#ask<Turn>({ do: 'turn' });
     }
     if (this.#isDead()) return;
-    this.#look(leaseId, turn);
+    this.#noteHeld(leaseId, turn);
     if (caller.random() < 0.85) await this.#play(await this.#ask<Next>({ do: 'release' }));
   }
 
-  #look(leaseId: string, { isHeld, reason }: Turn): void {
-    this.#caller.note(LOOK, { key: this.#key, lease: leaseId }).tell('ok', { isHeld, reason });
+  #noteHeld(leaseId: string, { isHeld, reason }: Turn): void {
+    this.#caller.note(HOLDS, { key: this.#key, lease: leaseId }).tell('ok', { isHeld, reason });
   }
 
   #isDead(): boolean {
@@ -213,18 +213,18 @@ class Process {
 
 /** Whenever the client said that its lease is held, an answer of the service said so too, counted from before its request. */
 function heldWithoutGrant(history: readonly Entry[]): Violation[] {
-  const looks = history.filter(({ call, body }) => call === LOOK && body?.isHeld === true);
-  if (looks.length === 0) return [];
+  const answers = history.filter(({ call, body }) => call === HOLDS && body?.isHeld === true);
+  if (answers.length === 0) return [];
   const granted = history.flatMap((entry) => told(entry));
-  for (const look of looks) {
-    const { ms } = look.calledAt;
-    const own = granted.filter(({ lease }) => lease === look.input.lease);
+  for (const answer of answers) {
+    const { ms } = answer.calledAt;
+    const own = granted.filter(({ lease }) => lease === answer.input.lease);
     if (!own.some(({ from, to }) => from <= ms && ms < to))
       return [
         {
           promise: 'a client holds a lease only while an answer says so',
-          detail: `${look.actor} said at ${ms.toFixed(0)} ms that it holds its lease`,
-          entries: [look, ...own.map(({ entry }) => entry)],
+          detail: `${answer.actor} said at ${ms.toFixed(0)} ms that it holds its lease`,
+          entries: [answer, ...own.map(({ entry }) => entry)],
         },
       ];
   }

@@ -93,7 +93,7 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
   }
 }
 
-/** A commit without a record, or whose record was cleaned up, is remembered by the chain of its object alone. */
+/** A commit without a record, or whose record was cleaned up, is remembered only by the chain of its object. */
 function mayRefuse({ landed }: ObjectState, commitId: string, { protocol, sweeps }: Facts): boolean {
   if (!landed.includes(commitId)) return true;
   const later = landed.slice(landed.indexOf(commitId) + 1);

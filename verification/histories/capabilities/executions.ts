@@ -137,7 +137,7 @@ export class Execution {
     });
   }
 
-  /** Redrives the execution after its end. The event of that end may still arrive, and DescribeExecution may show the end for another minute. */
+  /** Redrives the execution after its end. The event may still arrive, and DescribeExecution may show the end for another minute. */
   redrive(): void {
     const { simulation, service } = this.one.world;
     this.hasEnded = false;

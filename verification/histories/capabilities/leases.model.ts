@@ -33,7 +33,7 @@ interface Held {
   unclaimed?: boolean;
 }
 
-/** A call of the history, or what a stray request of that call may do besides. */
+/** A call of the history, or what a stray request of the call may do besides. */
 export interface LeaseOperation extends Timed {
   entry: Entry;
   stray: boolean;

@@ -51,7 +51,7 @@ export const MOVED_FIRST = 'a waiter that an operator has moved is served before
 const MOVED_ONCE = 'a moved waiter comes first once';
 
 /** A call without a fault reads the record, and then the line, within this time. */
-const LOOK_MS = 500;
+const READ_MS = 500;
 
 /** The waiters that operators have moved. */
 export class Moves {
@@ -76,7 +76,7 @@ export class Moves {
   /** The moved waiter, if the call that made the grant can know of the move. */
   before({ entry, sent, ms }: Grant): string | undefined {
     const last = this.#moves.at(-1);
-    const canKnow = last && last.moment < sent && last.ms + LOOK_MS < ms && entry.faults.length === 0;
+    const canKnow = last && last.moment < sent && last.ms + READ_MS < ms && entry.faults.length === 0;
     return canKnow ? last.ticket : undefined;
   }
 
@@ -102,7 +102,7 @@ class Line {
   /** The executions that have had a bound grant. */
   readonly #bound = new Set<unknown>();
   /** The moments in which each call read the line. */
-  readonly #looks = new Map<Entry, number[]>();
+  readonly #reads = new Map<Entry, number[]>();
   /** The tickets that each call has served. */
   readonly #served = new Map<Entry, Set<string>>();
   /** The requests whose grants have ended, as far as the record remembers them. */
@@ -152,7 +152,7 @@ class Line {
         this.#places.delete(event.ticket);
         break;
       case 'query':
-        this.#looks.set(entry, [...(this.#looks.get(entry) ?? []), moment]);
+        this.#reads.set(entry, [...(this.#reads.get(entry) ?? []), moment]);
         break;
       case 'grant': {
         const place = this.#places.get(event.ticket ?? '');
@@ -175,7 +175,7 @@ class Line {
     // A bound grant that reached no task passes to the next task of its execution.
     const to = this.#places.get(grant.ticket ?? '')?.entry.input;
     if (to?.bound && this.#bound.has(to.execution)) return undefined;
-    const lookedAt = this.#looks.get(grant.entry)?.findLast((moment) => moment < grant.sent) ?? 0;
+    const readAt = this.#reads.get(grant.entry)?.findLast((moment) => moment < grant.sent) ?? 0;
     const first = this.#moves.before(grant);
     const isMoved = this.#moves.wasFirst(grant.ticket, grant.entry);
     const places = [...this.#places.values()].toSorted(
@@ -195,7 +195,7 @@ class Line {
       const isServed = this.#served.get(grant.entry)?.has(ticket) === true;
       if (isOfLast || isServed || hasEnded || !isPresent || request === grant.request) return false;
       if (grant.ticket === undefined) return isMarked && !wasGranted;
-      return !isMoved && (ticket < grant.ticket || ticket === first) && since < lookedAt;
+      return !isMoved && (ticket < grant.ticket || ticket === first) && since < readAt;
     });
   }
 }

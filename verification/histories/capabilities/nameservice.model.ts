@@ -148,14 +148,14 @@ function create(
   return outcome === 'ok' && body.repeated && faults.length > 0 ? [...exists, ...created] : exists;
 }
 
-/** An administrator removes the alias if all of it is as expected. */
+/** An administrator removes the alias if each of its parts is as expected. */
 function purge(concern: Concern, state: ConcernState, { outcome, input }: Entry, unknown: boolean): ConcernState[] {
   if (state === null) return !unknown && (outcome === 'NotFound' || outcome === 'Conflict') ? [state] : [];
   if (!unknown && outcome !== 'ok') return outcome === 'Conflict' ? [state] : [];
   return state === purged(concern, state, input.expected as Readonly<Record<string, unknown>>) ? [null] : [];
 }
 
-/** The value that a concern must have for the purge. A config is compared by its version alone. */
+/** The value that a concern must have for the purge. A config is compared only by its version. */
 function purged(concern: Concern, state: string, expected: Readonly<Record<string, unknown>>): string {
   if (concern === 'retracted') return 'true';
   if (concern === 'config') return JSON.parse(state)[0] === (expected.config as { v: number }).v ? state : 'another';
@@ -298,7 +298,7 @@ function statusSwap({ entry }: Situation, mayFollow: MayFollow): Swap {
 function configSwap({ state, entry }: Situation, mayFollow: MayFollow): Swap {
   const { expected, next } = entry.input as { expected: Config; next: Config };
   return {
-    // A config is compared by its version alone.
+    // A config is compared only by its version.
     expected: state !== null && JSON.parse(state)[0] === expected.v ? state : 'another version',
     next: config(next),
     mayFollow: mayFollow(next.v, expected.v),

@@ -40,7 +40,7 @@ export const nameservice: Capability = {
     const { pending, records } = memoryOf(caller);
     if (pending && caller.random() < 0.6) return publish(caller, pending);
     const alias = `${caller.world.unique}${caller.pick(ALIASES)}:main`;
-    if (caller.random() < 0.25) return look(caller, alias);
+    if (caller.random() < 0.25) return readAlias(caller, alias);
     const known = records.get(alias);
     const id = Math.floor(caller.random() * 1e9).toString(36);
     await publish(caller, { alias, requestId: id, ...operation(caller, known, id) });
@@ -87,7 +87,7 @@ export const nameservice: Capability = {
 /** An administrator takes something back: a ref, a status or a config; or removes an alias, or lets it stand again. */
 async function takeBack(caller: Caller): Promise<void> {
   const alias = `${caller.world.unique}${caller.pick(ALIASES)}:main`;
-  await look(caller, alias);
+  await readAlias(caller, alias);
   const known = memoryOf(caller).records.get(alias);
   if (!known) return;
   const input = { alias, ...(known.retracted ? ofRetracted(caller, known) : setBack(caller, known)) };
@@ -150,7 +150,7 @@ function operation(caller: Caller, known: Known | undefined, id: string): Readon
   return known || caller.random() < 0.3 ? caller.pick(choices)() : { op: 'initLedger' };
 }
 
-async function look(caller: Caller, alias: string): Promise<void> {
+async function readAlias(caller: Caller, alias: string): Promise<void> {
   const answer = await caller.call('readNames', { alias });
   if (answer?.outcome === 'ok') note(caller, alias, answer.body);
 }

@@ -153,7 +153,7 @@ const EARLY_MS = 1000;
 /** A call without a fault reaches the service within this time. */
 const UNDER_WAY_MS = 100;
 
-/** A worker that was refused once works for the slot of that first call. */
+/** A worker that was refused once works for the slot of its first call. */
 function slotKept(entries: readonly Entry[], { spreadMs }: WorldFacts): Violation[] {
   const patient = entries.filter(({ call, input }) => call === 'onceBegin' && input.isPatient === true);
   return patient.flatMap((entry) => {

@@ -22,7 +22,7 @@ import { neverTooManyPermits, recordKept, roomIsHad, timeIsKept } from './record
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 import { sleepersOn } from './sleepers.ts';
 
-/** Keys of this capability alone. The first has one holder at a time, the second two. */
+/** Keys that only this capability uses. The first has one holder at a time, the second two. */
 const LEASE = 'u0';
 const SHARED = 'u1';
 

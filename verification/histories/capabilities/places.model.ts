@@ -47,7 +47,7 @@ class Places {
   /** The requests that have had a whole grant. */
   readonly #served = new Set<string>();
   /** The moments in which each call read the line. */
-  readonly #looks = new Map<Entry, number[]>();
+  readonly #reads = new Map<Entry, number[]>();
   #state = NO_LOCK;
   readonly #moves = new Moves();
 
@@ -83,7 +83,7 @@ class Places {
         break;
       }
       case 'query':
-        this.#looks.set(entry, [...(this.#looks.get(entry) ?? []), moment]);
+        this.#reads.set(entry, [...(this.#reads.get(entry) ?? []), moment]);
         break;
       case 'grant':
         if (!event.isWindow) this.#served.add(event.request);
@@ -126,10 +126,10 @@ class Places {
     const { entry, sent } = event;
     const isOurs = !entry.foreign && entry.call !== 'clean';
     if (!this.#state.isMarked || !isOurs) return undefined;
-    const lookedAt = this.#looks.get(entry)?.findLast((moment) => moment < sent) ?? 0;
+    const readAt = this.#reads.get(entry)?.findLast((moment) => moment < sent) ?? 0;
     const place = [...this.#places.values()].find(
       (one) =>
-        this.#isLive(one, { ms: event.ms, moment: lookedAt }) &&
+        this.#isLive(one, { ms: event.ms, moment: readAt }) &&
         !isKnown(this.#state, one.request) &&
         !isKnown(after, one.request),
     );

@@ -216,7 +216,7 @@ interface TargetInput {
 
 /**
  * Two targets of wrappers never run at once. A target counts until its wrapper begins to stop it, or until another caller begins to end the lease. A target
- * that outlives its dead wrapper for longer is kept out by its fence alone.
+ * that outlives its dead wrapper for longer is kept out only by its fence.
  */
 export function targetsAlone(entries: readonly Entry[]): Violation[] {
   const targets = entries.filter(({ call }) => call === 'target');
@@ -250,7 +250,7 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** Only the request that a grant was made for is notified of it. */
+/** Only the request that received a grant is notified of the grant. */
 export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
   const told = new Map<unknown, Entry>();
   for (const entry of grantsOf(entries)) {
@@ -265,7 +265,7 @@ export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** If an answer says that a ticket is cancelled, its task has been notified of that. */
+/** If an answer says that a ticket is cancelled, its task has been notified. */
 export function cancelledForGood(entries: readonly Entry[]): Violation[] {
   const cancelled = entries.filter(({ call, body }) => call === 'cancelWaiter' && body?.cancelled === true);
   return cancelled.flatMap((entry) => {

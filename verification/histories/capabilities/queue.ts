@@ -45,7 +45,7 @@ import { sleepersOn } from './sleepers.ts';
 import { TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
 
-/** Keys of this capability alone, on which all tasks park. They are few, so that tasks meet. */
+/** Keys that only this capability uses, on which all tasks park. They are few, so that tasks meet. */
 const QUEUE_KEYS = ['q0', 'q1'];
 
 export const queue: Capability = {

@@ -36,7 +36,7 @@ function chargeOf(rates: readonly NamedRate[]): { charge: number; ahead: number 
   return { charge, ahead: Math.max(charge, Math.min(...bursts)) };
 }
 
-/** A capped rate counts as if the call had named it, with the units of its own rate of that name, or one. */
+/** A capped rate counts as if the call had named it, with the units of its own rate with the same name, or one unit. */
 const ratesUnder = (named: readonly NamedRate[], capped: readonly NamedRate[]): NamedRate[] => [
   ...named,
   ...capped.map(({ name, limit, per }) => {
@@ -117,7 +117,7 @@ function writesOf(entries: readonly Entry[], facts: WorldFacts): Write[] {
 }
 
 const nameIn = (last: string): string => last.split('.')[0] ?? '';
-/** The name of the reservation of a call. `lastOf` is what the row remembers of it. */
+/** The name of the reservation of a call. `lastOf` is its short form on the row. */
 const nameOf = ({ input }: Entry): string => String(input.reservation).split('.')[1] ?? '';
 const lastOf = ({ input, body }: Entry): string =>
   String(input.reservation ?? body?.reservation)

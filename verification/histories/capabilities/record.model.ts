@@ -78,7 +78,7 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
         `${after.used}, and ${weightOf(after.entries)} are`,
       );
     // Two clocks may have made the expiry of a shared holder and that of the record.
-    // A write that was sent before the last heartbeat of a bound grant shows the expiry of that grant as of then, more than a year ahead.
+    // A write that was sent before the last heartbeat of a bound grant shows the grant's expiry as of then, more than a year ahead.
     const ends = after.entries.map((one) => {
       if (isBound(one)) return one.expiresAt - MAX_CALL_MS - (facts.withinBound ? 0 : facts.spreadMs);
       return one.expiresAt - (one.path === ALONE ? 0 : facts.spreadMs);
@@ -207,7 +207,7 @@ export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: 
   });
 }
 
-/** How often the next waiter looks for room, its own requests included. */
+/** How often the next waiter polls for room, its own requests included. */
 const NOTICED_MS = 1500;
 
 /** A call that was next in line beside free room is not refused at the end of its wait, unless a fault struck it. */

@@ -18,7 +18,7 @@ const SURE_AFTER_MS = 65_000;
 /** A message takes at most this long. */
 const TOLD_AFTER_MS = 1000;
 /** A call that waits reads its row twice in this time, and answers. */
-const LOOKS_MS = 1500;
+const POLLS_MS = 1500;
 
 /**
  * No write ends a lease, or grants it to another request, while its holder may count on it, even if the holder was redriven and received its lease again.
@@ -146,7 +146,7 @@ export function claimedInTime(
     const waiter = rows.get(event.ticket);
     if (!waiter || waiter.input.taskToken || !waiter.faults.every((fault) => fault === QUESTION_LATE)) return [];
     const leavesMs = waiter.answeredAt?.ms ?? 0;
-    if (waiter.outcome !== 'LeaseHeld' || leavesMs < ms + LOOKS_MS + spreadMs) return [];
+    if (waiter.outcome !== 'LeaseHeld' || leavesMs < ms + POLLS_MS + spreadMs) return [];
     const detail = `${waiter.actor} was granted the lock at ${ms.toFixed(0)} ms, and was refused at ${leavesMs.toFixed(0)} ms`;
     return [{ promise: CLAIMED, detail, entries: [waiter, event.entry] }];
   });

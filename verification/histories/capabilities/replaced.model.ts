@@ -104,7 +104,7 @@ function noOlder({ joins, grants, forgotten }: Records): Violation[] {
   });
 }
 
-/** The next heartbeat of a holder fails if a newer request has asked it to stop, unless a fault struck the call of that request. */
+/** The next heartbeat of a holder fails if a newer request has asked it to stop, unless a fault struck the newer request's call. */
 function holderAsked(history: readonly Entry[], { key, modes, records }: OfKey): Violation[] {
   return history.flatMap((beat) => {
     if (beat.call !== 'heartbeat' || beat.outcome !== 'ok' || beat.input.key !== key) return [];

@@ -23,7 +23,7 @@ const isAnybodyThere = ({ world }: Caller): boolean => {
   return world.entries.some(({ call, actor }) => call === 'task' && !ended.has(actor));
 };
 
-/** Runs the schedule for at least so many minutes, and until no task waits. */
+/** Runs the schedule for at least `least` minutes, and until no task waits. */
 export async function repairUntilNobodyWaits(
   caller: Caller,
   { least, most = MOST_MINUTES }: { least: number; most?: number },

@@ -107,9 +107,9 @@ async function giveUp(
 
 /** Works and releases. A holder that may be asked to stop sends several heartbeats. */
 async function work(one: Caller, { key, replace }: Request, leaseId: unknown): Promise<void> {
-  for (let looks = replace === 'running' ? 6 : 1; looks > 0; looks--) {
-    await one.sleep((one.random() * 3000) / Math.sqrt(looks));
-    if (looks === 1 && one.random() >= 0.2) break;
+  for (let beats = replace === 'running' ? 6 : 1; beats > 0; beats--) {
+    await one.sleep((one.random() * 3000) / Math.sqrt(beats));
+    if (beats === 1 && one.random() >= 0.2) break;
     if ((await one.call('heartbeat', { key, leaseId }))?.outcome === 'LeaseLost') break;
   }
   if (one.random() < 0.85) await one.call('release', { key, leaseId });

@@ -56,7 +56,7 @@ Without a name it checks all, each in a process of its own.
   --within N    seconds in all: mixes for which no time is left are not explored
   --seed N      which mixes come first (0: in their order)
   --mutants     switches one rule off after the other instead, and fails unless each is noticed, or is a second safeguard
-  --only TEXT   the mixes or rules alone whose name has it
+  --only TEXT   only the mixes or rules whose name has TEXT
   --tell        tells each history that breaks in full`;
 
 const OPTIONS = {

@@ -256,15 +256,15 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
     case 'mark':
       return marked(s, j, o, won, before?.latest?.k ?? 0);
     case 'grant':
-      if (!won && !o.heads.some((e: Entry) => entryOf(r, e.n)?.i === e.i)) return lookAgain(s, j, r);
+      if (!won && !o.heads.some((e: Entry) => entryOf(r, e.n)?.i === e.i)) return readAgain(s, j, r);
       if (!won) return finish(s, j, 'served'); // an earlier try landed
       set(s, j, { seen: r, end: [] });
       return served(s, j, o);
     case 'end':
-      if (!won) return lookAgain(s, j, r);
+      if (!won) return readAgain(s, j, r);
       set(s, j, { seen: r, end: [] });
       if (o.clears) return finish(s, j, 'empty');
-      return without('end: looks again') ? finish(s, j, 'waits') : void set(s, j, { op: queryOp() });
+      return without('end: reads again') ? finish(s, j, 'waits') : void set(s, j, { op: queryOp() });
     case 'claim':
       if (won && mine) return ask(s) ?? received(s, j, mine, false);
       if (mine?.c) return void set(s, j, { op: claimOp(s, mine, j) });
@@ -367,7 +367,7 @@ function marked(s: State, j: number, o: Op, won: boolean, before: number): strin
 }
 
 /** A call in line polls the record. @returns what it does, and what that breaks */
-export function look(s: State, j: number): { what: string; bad?: string | undefined } | undefined {
+export function poll(s: State, j: number): { what: string; bad?: string | undefined } | undefined {
   const n = own(s, j);
   const r = s.rec ?? BARE;
   const mine = entryOf(r, n);
@@ -535,20 +535,20 @@ function goOn(s: State, j: number, others: boolean): string | undefined {
   const { end, seen } = get(s, j);
   const r = seen ?? BARE;
   const next = nextIn(s, r);
-  const looks = end.length > 0 || (others && next && (r.used ?? 0) <= roomIn(r, next.by));
-  return looks ? void set(s, j, { op: queryOp() }) : finish(s, j, 'served');
+  const queries = end.length > 0 || (others && next && (r.used ?? 0) <= roomIn(r, next.by));
+  return queries ? void set(s, j, { op: queryOp() }) : finish(s, j, 'served');
 }
 
 /** A hand-off that lost begins again with the new record. A grant that reached nobody stays if another call has answered it meanwhile. */
-function lookAgain(s: State, j: number, r: Rec): string | undefined {
+function readAgain(s: State, j: number, r: Rec): string | undefined {
   const end = get(s, j).end.flatMap((one) => {
     const e = holders(r).find(({ i }) => i === one.i);
     return e && (isRemembered(one) || e.v === one.v) ? [{ ...one, v: e.v }] : [];
   });
   set(s, j, { seen: r, end });
   const next = nextIn(s, r);
-  const looks = end.length > 0 || (next ? fits(r, next.by) : r.mark !== null);
-  return looks ? void set(s, j, { op: queryOp() }) : finish(s, j, 'waits');
+  const queries = end.length > 0 || (next ? fits(r, next.by) : r.mark !== null);
+  return queries ? void set(s, j, { op: queryOp() }) : finish(s, j, 'waits');
 }
 
 /** Notifies a task of its grant. `late`: the call that sends the message has not granted the key. */

@@ -1,4 +1,4 @@
-import { firstTry, leave, look, markOp, perform, tell } from './calls.ts';
+import { firstTry, leave, markOp, perform, poll, tell } from './calls.ts';
 import { landed } from './landed.ts';
 import { capAgain, operates } from './operator.ts';
 import { breaksWithWait, crate, executions, outsiders, repair, type Step } from './outside.ts';
@@ -232,7 +232,7 @@ function waits(s0: State, j: number, act: Act, out: Step[]): void {
     return;
   }
   const s = copy(s0);
-  const seen = look(s, j);
+  const seen = poll(s, j);
   if (seen) out.push([`${who} ${seen.what}`, s, seen.bad]);
   if (s0.bud.leave > 0)
     act(`${who} leaves`, (s) => {

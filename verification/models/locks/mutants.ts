@@ -31,7 +31,7 @@ export const MUTANTS: Record<string, Mutant> = {
   ),
   'end: forgets': caught('a grant that reached nobody is remembered', 'bound grants'),
   'heartbeat: not ending': caught('a heartbeat extends a broken grant', 'breaks with wait'),
-  'heartbeat: lease_expiry': caught('a heartbeat moves the expiry of the entry alone', 'the crate and two alone'),
+  'heartbeat: lease_expiry': caught('a heartbeat moves only the expiry of the entry', 'the crate and two alone'),
   'ending: new version': caught('a break that waits gives no new version', 'a break of a task'),
   'ending: only if it took the message': caught(
     'a break that waits ends the grant of a task that takes no message',
@@ -89,7 +89,7 @@ export const MUTANTS: Record<string, Mutant> = {
   'row before mark': caught('the mark comes before the row', 'a task waits, and nothing goes wrong'),
   'end: used stays': caught('the removal of a mark writes the weight in use', 'the crate, a call leaves'),
   'quick: not remembered': caught('a quick release does not ask whether its head has had a grant', 'a row that stayed'),
-  'quick: not the own request': caught(
+  'quick: not its own request': caught(
     'a quick release grants to the request that it ends',
     'a call and a task of one request',
   ),
@@ -113,7 +113,7 @@ export const MUTANTS: Record<string, Mutant> = {
     'rows that stayed, and a quick release',
   ),
   'claim: version': caught('a claim names the id and not the version', 'a call waits'),
-  'claim: row is read': caught('a claim does not look whether its row was withdrawn', 'withdrawals'),
+  'claim: row is read': caught('a claim does not check whether its row was withdrawn', 'withdrawals'),
   'withdraw: flag first': caught('a withdrawal reads the record before it flags the rows', 'withdrawals'),
   'late grants': caught('a grant that met no fence is answered as it is', 'the crate and two alone'),
   'late take-overs': caught(
@@ -127,7 +127,7 @@ export const MUTANTS: Record<string, Mutant> = {
     'messages without effect',
   ),
   'end: no mark as seen': caught('an end for nobody does not ask that there is still no mark', 'executions end'),
-  'end: looks again': caught('an end for nobody does not look again', 'one of two readers ends, a writer waits'),
+  'end: reads again': caught('an end for nobody does not read again', 'one of two readers ends, a writer waits'),
   'expired: used, shared: h goes': {
     what: 'a shared grant leaves the last exclusive holder, and a plain acquire takes it for an expired one',
     mixes: ['alone and together, late', 'alone and together'],

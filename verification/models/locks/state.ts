@@ -57,7 +57,7 @@ export interface Rec {
   /** The cap of an operator, and the number of the last command, which stays after a lift. */
   cap?: Cap | undefined;
   capAt?: number;
-  /** The ticket that an operator has moved, and the number of that command. */
+  /** The ticket that an operator has moved, and the number of the command. */
   moved?: number | undefined;
   movedAt?: number;
   /** `freed_at`: how many steps of time ago a holder released, from 0 down to -3. */

@@ -56,7 +56,7 @@ export function capTerms(r: Rec | null, parties: number[]): Pick<Op, string> {
   if (!game.mix.caps) return {};
   const cover = Math.max(...parties.map(limitOf));
   const binds = r?.cap && r.cap.m < cover;
-  return { cover, ...(binds && { capAt: r.capAt, capM: r.cap?.m }), looked: r !== null };
+  return { cover, ...(binds && { capAt: r.capAt, capM: r.cap?.m }), hasRead: r !== null };
 }
 
 /** Whether the cap leaves the grants the room that was computed for them. */
@@ -78,7 +78,7 @@ const mayTry = (r: Rec, { n, at }: Op): boolean =>
 function acquire(r: Rec, o: Op): Rec | undefined {
   const cut = without('margin') ? 0 : -1;
   const isFree = r.used === 0 || (r.used === null && (r.lv === null || r.lx <= cut || without('third party')));
-  if (!mayTry(r, o) || !isUnderCap(r, o, o.looked ? 'cap: take-over' : 'cap: first try')) return undefined;
+  if (!mayTry(r, o) || !isUnderCap(r, o, o.hasRead ? 'cap: take-over' : 'cap: first try')) return undefined;
   if (o.w === ALL) {
     const isExpired = (r.used === ALL || without('expired: used')) && r.h !== null && r.h.x <= cut;
     const isBeside = without('exclusive: alone') && r.used !== ALL && !isThird(r);
@@ -203,7 +203,7 @@ function release(r: Rec, o: Op): Rec | undefined {
 function quick(r: Rec, o: Op): Rec | undefined {
   if (!r.h || r.h.i !== o.i || (r.h.s && !without('quick: not ending'))) return undefined;
   if (
-    (r.h.n === o.head.n && !without('quick: not the own request')) ||
+    (r.h.n === o.head.n && !without('quick: not its own request')) ||
     (remembers(r, o.head.n) && !without('quick: not remembered'))
   )
     return undefined;

@@ -28,7 +28,7 @@ const MUTANTS: Record<string, string> = {
   'place first': 'a call that goes to sleep deletes its row before it puts the place',
   'rows alone': 'a hand-off serves a place as if it were awake',
   'ten seconds': 'a plain acquire leaves the key even to sleepers that are late',
-  'look again': 'a hand-off that met only sleepers does not look again',
+  'read again': 'a hand-off that met only sleepers does not read again',
   'on condition': 'a call with a grant deletes a withdrawn place',
   'row first': 'a return writes its place before its row',
   'moved first': 'a hand-off ignores who was moved',

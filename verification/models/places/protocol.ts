@@ -8,7 +8,7 @@ import type { Move } from '../engine/states.ts';
 export type Mix = { who: string; faults?: number; wipes?: number; whole?: boolean };
 
 /**
- * `by`: the request that has the key, or -1. `c`: the grant is not claimed, and lasts for the window alone. `x`: the grant has not expired. `patient`: the
+ * `by`: the request that has the key, or -1. `c`: the grant is not claimed, and lasts only for the window. `x`: the grant has not expired. `patient`: the
  * key has been free for so long that anybody may take it. `ended`: the requests whose grants have ended. `moved`: who was moved to the front, or -1.
  */
 type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v' | 'moved', number> & {
@@ -20,7 +20,7 @@ type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v' | 'moved', number> 
 /** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by every clock. `no`: the arrivals after its mark. `off`: withdrawn. */
 type Place = { age: number; off: boolean; no: number };
 /**
- * A hand-off. `seen`: the record before its query. `end`: whether it ends the own grant. `then`: the step after it. `head`: whom it serves. `more`: whether
+ * A hand-off. `seen`: the record before its query. `end`: whether it ends the request's own grant. `then`: the step after it. `head`: whom it serves. `more`: whether
  * others are in line. `first`: who was moved to the front, if awake or not yet late.
  */
 type HandOff = { seen: Rec; end: boolean; then: string; head: number; more: boolean; first: number };
@@ -205,7 +205,7 @@ const STEPS: Record<string, Step> = {
       go(s, head, 'held');
     } else if (head >= 0) s.rec.c = head !== own;
     unsee(s, (r) => r === head);
-    if (head < 0 && more && s.rec.mark !== seen.mark && has('look again')) handOff(s, j, then);
+    if (head < 0 && more && s.rec.mark !== seen.mark && has('read again')) handOff(s, j, then);
     else finish();
   },
   held(s, j, { r }) {
@@ -224,9 +224,9 @@ const STEPS: Record<string, Step> = {
     putRow(s, j, 'mark');
   },
   mark(s, j, { k, r }) {
-    if (s.rec.by === r || s.rec.ended.includes(r)) return go(s, j, k === 'N' ? 'after' : 'look');
+    if (s.rec.by === r || s.rec.ended.includes(r)) return go(s, j, k === 'N' ? 'after' : 'poll');
     see(s, j, true);
-    const then = { N: 'after', T: 'parked' }[k] ?? 'look';
+    const then = { N: 'after', T: 'parked' }[k] ?? 'poll';
     if (k === 'N' || (k === 'T' && isFree(s.rec))) handOff(s, j, then);
     else go(s, j, then);
   },
@@ -236,23 +236,23 @@ const STEPS: Record<string, Step> = {
     go(s, j, 'try', { row: false, fresh: false });
   },
   near: (s, j) => (has('row first') ? putRow(s, j, 'extend') : extend(s, j, 'late row')),
-  'late row': (s, j) => putRow(s, j, 'look'),
+  'late row': (s, j) => putRow(s, j, 'poll'),
   'sleep: put'(s, j, { r }) {
     const place = s.places[r];
     if (place?.off) s.rows[r] = '';
     if (place?.off) return go(s, j, 'out');
     s.places[r] = { off: false, no: 0, ...place, age: 2 }; // the row keeps the position, even if the place has expired
-    go(s, j, has('place first') ? 'sleep: delete' : 'last look');
+    go(s, j, has('place first') ? 'sleep: delete' : 'last read');
   },
   'sleep: delete'(s, j, { r }) {
     if (s.rows[r] === 'off') s.places[r] = null;
     if (s.rows[r] === 'off') return go(s, j, 'out');
     s.rows[r] = '';
-    go(s, j, has('place first') ? 'last look' : 'sleep: put', { row: false });
+    go(s, j, has('place first') ? 'last read' : 'sleep: put', { row: false });
   },
-  'last look': (s, j, { r }) => go(s, j, isOwn(s.rec, r) ? 'claim' : isFree(s.rec) ? 'look' : 'asleep'),
+  'last read': (s, j, { r }) => go(s, j, isOwn(s.rec, r) ? 'claim' : isFree(s.rec) ? 'poll' : 'asleep'),
   claim(s, j, { k, r }) {
-    if (!isOwn(s.rec, r)) return go(s, j, k === 'N' ? 'after' : 'look');
+    if (!isOwn(s.rec, r)) return go(s, j, k === 'N' ? 'after' : 'poll');
     s.rec = { ...s.rec, c: false, x: true, v: s.ids++ };
     go(s, j, 'delete row');
   },
@@ -340,15 +340,15 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
   const { k, r, pc, row } = ps[j] as Party;
   const place = places[r];
   const goes = (what: string, then: string, change?: Partial<Party>) => does(what, (s) => go(s, j, then, change));
-  if (pc === 'asleep') goes('returns', 'look', { row: false });
+  if (pc === 'asleep') goes('returns', 'poll', { row: false });
   if (pc === 'extend' || pc === 'far') {
-    does('extends', (s) => extend(s, j, pc === 'far' ? 'asleep' : 'look'));
+    does('extends', (s) => extend(s, j, pc === 'far' ? 'asleep' : 'poll'));
     if (place?.age === 0) does('is late', (s) => extend(s, j, ''));
   }
   if (pc === 'try') {
     if (k === 'O' && line.includes(FIRST)) goes('begins', has('place, then row') ? 'flag place' : 'flag row');
     else if (k === 'M' && (rows[FIRST] === 'in' || (place && !place.off))) goes('begins', 'move');
-    else if (k === 'D' && place && place.no > 0) goes('begins', 'look');
+    else if (k === 'D' && place && place.no > 0) goes('begins', 'poll');
     else if ('DOM'.includes(k)) return;
     else if (isFree(rec) && rec.mark === 0)
       does(
@@ -359,7 +359,7 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
     else if (k !== 'N') goes('joins', k === 'S' ? 'put' : 'row');
     else if (isFree(rec)) does('hands off', (s) => handOff(s, j, 'try'));
   }
-  if (pc !== 'look') return;
+  if (pc !== 'poll') return;
   if (isOwn(rec, r)) return goes('sees its grant', 'claim');
   const isOff = rows[r] === 'off' || place?.off;
   const isGone = row ? rows[r] === '' && !place : !place || place.age < 0 || isOff;
@@ -370,7 +370,7 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
       (s) => go(s, j, 'out'),
     );
   if (isGone || rec.ended.includes(r)) return;
-  if (row && rows[r] === '') return goes('has lost its row', 'look', { row: false });
+  if (row && rows[r] === '') return goes('has lost its row', 'poll', { row: false });
   if (rec.mark === 0 && has('mark back')) return does('puts the mark back', (s) => see(s, j, true));
   const sees = (what: string, then: string) =>
     does(
@@ -382,7 +382,7 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
     does(
       'hands off',
       (s) => see(s, j),
-      (s) => handOff(s, j, 'look'),
+      (s) => handOff(s, j, 'poll'),
     );
   else if (!row) sees('is near', 'near');
   if (row && k !== 'C') sees('goes to sleep', has('place first') ? 'sleep: put' : 'sleep: delete');
@@ -399,9 +399,9 @@ export function broken(s: State): string | undefined {
   if (cancelled && holders.has(FIRST)) return 'cancelled: it holds the key';
   for (const { r, k, pc, row, fresh } of ps) {
     const isInLine = row && rows[r] === 'in' && !isOwn(rec, r) && !rec.ended.includes(r);
-    const isBack = pc === 'look' && ps.every((p) => p.r !== r || p.pc !== 'extend');
+    const isBack = pc === 'poll' && ps.every((p) => p.r !== r || p.pc !== 'extend');
     if (cancelled && r === FIRST && isBack && isInLine) return 'cancelled: it waits in line';
-    const waits = fresh && !places[r]?.off && rows[r] !== 'off' && (pc === 'asleep' || (pc === 'look' && row));
+    const waits = fresh && !places[r]?.off && rows[r] !== 'off' && (pc === 'asleep' || (pc === 'poll' && row));
     if (waits && (isInLine || isLive(s, r, rec))) {
       if (rec.mark === 0) return `mark: ${r} waits without one`;
       if (rec.arrivals < (places[r]?.no ?? 0)) return `numbers: ${r} arrived before they began`;

@@ -8,7 +8,7 @@ export interface Start {
   request: Request;
 }
 
-/** Compares at most so many starts in a row, which keeps a run short. */
+/** The most starts in a row that are compared, which keeps a run short. */
 const MOST_STARTS = 80;
 
 /** Whether more units of a rate start in some time than it allows. @param spread by how much clocks differ */

@@ -6,10 +6,10 @@ import type { LineWorld } from './world.ts';
 const WINDOW_MS = 2000;
 const MARGIN_MS = 500;
 /** When a steady call first polls the record, and how often it polls after that. */
-const LOOK_MS = 25;
+const POLL_MS = 25;
 
 /** What a call in line does by what it sees of the record and of its own waiter. */
-export async function looks(lineWorld: LineWorld) {
+export async function polls(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, release, cancel, executionEnded, park, repair, rows, exitInLine } = world;
   const { requests, steps, newKey, timeline, steady, refusedAfter, precededBy, answeredLate } = world;
@@ -18,7 +18,7 @@ export async function looks(lineWorld: LineWorld) {
   const asked = (key: string) => ({ key, holder: 'b', requestId: 'r', ttlSeconds: 10 });
   const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
   const played = async <T>(waits: () => Promise<T>) => (await timeline.play(waits))[0];
-  /** The lock is held for a second already, so that the first look is the same for both locks. */
+  /** The lock is held for a second already, so that the first poll is the same for both locks. */
   const held = async () => {
     const first = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
     timeline.advance(1000);
@@ -27,18 +27,18 @@ export async function looks(lineWorld: LineWorld) {
   const cancelFirst = async (key: string) => cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
   let executions = 0;
   const endedExecution = () => {
-    const execution = `arn:aws:states:us-east-1:123456789012:execution:machine:looks-${executions++}`;
+    const execution = `arn:aws:states:us-east-1:123456789012:execution:machine:polls-${executions++}`;
     steps.executions.set(execution, 'FAILED');
     return execution;
   };
-  /** A release without the time to look at the line. */
+  /** A release without the time to read the line. */
   const releaseOnly = (grant: { key: string; leaseId: string }) => release(grant, call({ timeLeftMs: () => 1999 }));
-  /** Something happens right before the first look of a call that comes now. */
-  const beforeFirstLook = (what: () => Promise<unknown>) => {
+  /** Something happens right before the first poll of a call that comes now. */
+  const beforeFirstPoll = (what: () => Promise<unknown>) => {
     requests.faultsOf.GetItem = [precededBy(what)];
   };
-  /** `what` happens right after the first look of a call. The answer to that look arrives `ms` after it was sent. */
-  const afterFirstLook = (ms: number, what: () => Promise<unknown> = async () => {}) => {
+  /** `what` happens right after the first poll of a call. The answer to that poll arrives `ms` after it was sent. */
+  const afterFirstPoll = (ms: number, what: () => Promise<unknown> = async () => {}) => {
     requests.faultsOf.GetItem = [
       async (send) => {
         const seen = await send();
@@ -51,15 +51,15 @@ export async function looks(lineWorld: LineWorld) {
   };
 
   const PAUSED_MS = WINDOW_MS + 1;
-  const AT = LOOK_MS + PAUSED_MS;
+  const AT = POLL_MS + PAUSED_MS;
 
   it.each([
-    [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
+    [WINDOW_MS, POLL_MS + WINDOW_MS + POLL_MS],
     [PAUSED_MS, AT],
   ])('a call without a waiter leaves after %i ms of pause, at %i ms', async (ms, at) => {
     const { key } = await held();
     const execution = endedExecution();
-    afterFirstLook(ms, async () => {
+    afterFirstPoll(ms, async () => {
       await park({ key, holder: 'behind' });
       await executionEnded(execution);
     });
@@ -71,17 +71,17 @@ export async function looks(lineWorld: LineWorld) {
 
   it('a call whose waiter is in line waits on after a pause', async () => {
     const first = await held();
-    afterFirstLook(PAUSED_MS);
+    afterFirstPoll(PAUSED_MS);
     const [granted] = await timeline.play(
       () => steady(first.key),
       () => later(AT + 10, () => release(first)),
     );
-    expect(granted).toMatchObject({ holder: 'b', repeated: false, waitedMs: AT + LOOK_MS });
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, waitedMs: AT + POLL_MS });
   });
 
-  it('a call that was cancelled during a pause deletes its own row alone', async () => {
+  it('a call that was cancelled during a pause deletes only its own row', async () => {
     const { key } = await held();
-    afterFirstLook(PAUSED_MS, async () => {
+    afterFirstPoll(PAUSED_MS, async () => {
       await park({ key, holder: 'behind' });
       await cancelFirst(key);
     });
@@ -97,7 +97,7 @@ export async function looks(lineWorld: LineWorld) {
     const first = await held();
     const { key } = first;
     const behind = steps.newTask();
-    afterFirstLook(PAUSED_MS, async () => {
+    afterFirstPoll(PAUSED_MS, async () => {
       await park({ key, holder: 'behind' }, behind);
       await release(first);
       await cancelFirst(key);
@@ -111,7 +111,7 @@ export async function looks(lineWorld: LineWorld) {
     const first = await held();
     const { key } = first;
     const others: { leaseId: string }[] = [];
-    afterFirstLook(PAUSED_MS, async () => {
+    afterFirstPoll(PAUSED_MS, async () => {
       await release(first);
       others.push(await acquire(asked(key)));
       requests.sent = [];
@@ -124,17 +124,17 @@ export async function looks(lineWorld: LineWorld) {
 
   it('a call stays in line if DynamoDB leaves its ticket out of an answer', async () => {
     const first = await held();
-    const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
+    const { result, asked: polls } = await world.leavingOut(world.dependencies.waitersTable, () =>
       timeline.play(
         () => steady(first.key),
         () => later(1010, () => release(first)),
       ),
     );
     expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
-    expect(looks).toHaveLength(1);
+    expect(polls).toHaveLength(1);
   });
 
-  it('a call looks at its own waiter once a second', async () => {
+  it('a call reads its own waiter every second', async () => {
     const { key } = await held();
     requests.faultsOf.GetItem = [answeredLate(950)];
     const [refused, cancelled] = await timeline.play(
@@ -151,8 +151,8 @@ export async function looks(lineWorld: LineWorld) {
   });
 
   it.each([
-    ['between two looks', [answeredLate(10)]],
-    ['with a look', []],
+    ['between two polls', [answeredLate(10)]],
+    ['with a poll', []],
   ])('a call leaves in the moment of its deadline, %s', async (_, faults) => {
     const { key } = await held();
     requests.faultsOf.GetItem = [...faults];
@@ -165,7 +165,7 @@ export async function looks(lineWorld: LineWorld) {
     const { key } = first;
     await exitInLine(asked(key));
     let left = 0;
-    beforeFirstLook(async () => {
+    beforeFirstPoll(async () => {
       await release(first);
       await releaseOnly(await acquire(asked(key)));
       left = (await rows(key)).length;
@@ -181,18 +181,18 @@ export async function looks(lineWorld: LineWorld) {
       async (send) => {
         await release(first);
         const seen = await send();
-        timeline.advance(from + LOOK_MS + WINDOW_MS - now());
+        timeline.advance(from + POLL_MS + WINDOW_MS - now());
         return seen;
       },
     ];
     const granted = await played(() => steady(first.key));
-    expect(granted).toMatchObject({ repeated: false, waitedMs: LOOK_MS + WINDOW_MS, remainingMs: 10_000 });
+    expect(granted).toMatchObject({ repeated: false, waitedMs: POLL_MS + WINDOW_MS, remainingMs: 10_000 });
   });
 
   it('a call claims its grant after the grant window though another waits', async () => {
     const first = await held();
     const { key } = first;
-    afterFirstLook(WINDOW_MS + MARGIN_MS + 1, async () => {
+    afterFirstPoll(WINDOW_MS + MARGIN_MS + 1, async () => {
       await park({ key, holder: 'behind' });
       await release(first);
     });
@@ -217,7 +217,7 @@ export async function looks(lineWorld: LineWorld) {
     const { key } = first;
     const [refused, { task }] = await timeline.play(
       () => {
-        afterFirstLook(1000, () => release(first));
+        afterFirstPoll(1000, () => release(first));
         const ends = precededBy(async () => releaseOnly(await acquire(asked(key))));
         requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
         return refusedAfter(key, { waitSeconds: 1 });
@@ -231,7 +231,7 @@ export async function looks(lineWorld: LineWorld) {
   it('a call has the lock that it hands off to its request', async () => {
     const first = await held();
     await exitInLine(asked(first.key));
-    afterFirstLook(1000);
+    afterFirstPoll(1000);
     const ends = precededBy(() => releaseOnly(first));
     requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
     const granted = await played(() => steady(first.key, { waitSeconds: 1 }));
@@ -247,7 +247,7 @@ export async function looks(lineWorld: LineWorld) {
     steps.faults = {};
     timeline.advance(1); // so that the next ticket is later
     const states: string[] = [];
-    beforeFirstLook(async () => {
+    beforeFirstPoll(async () => {
       await releaseOnly(await acquire(ofTask));
       states.push(task.state);
     });
@@ -271,7 +271,7 @@ export async function looks(lineWorld: LineWorld) {
       },
     ];
     expect(await played(() => steady(key))).toMatchObject({
-      ...{ holder: 'b', repeated: false, waitedMs: LOOK_MS, remainingMs: 10_000 },
+      ...{ holder: 'b', repeated: false, waitedMs: POLL_MS, remainingMs: 10_000 },
     });
   });
 
@@ -285,7 +285,7 @@ export async function looks(lineWorld: LineWorld) {
           await release(first);
         }),
     );
-    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // at its next look
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // at its next poll
   });
 
   it('a task is granted the lock after a caller that came between its marks', async () => {
