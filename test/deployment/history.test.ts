@@ -76,7 +76,7 @@ async function recordedWorld() {
     ...world,
     take: async (input: object) =>
       (await post(handlers.acquire, { ttlSeconds: 7200, ...input })).body as { leaseId: string; fence: number },
-    giveBack: (key: string, { leaseId }: { leaseId: string }) => post(handlers.release, { key, leaseId }),
+    letGo: (key: string, { leaseId }: { leaseId: string }) => post(handlers.release, { key, leaseId }),
     breakAs: (payload: object) => throughHttp(handlers.breakLease, asOperator(payload)),
     cancelAs: (payload: object) => throughHttp(handlers.cancelWaiter, asOperator(payload)),
   };
@@ -105,7 +105,7 @@ describe('holdfast history', () => {
 
   it('history shows the holders of a key, their waits, and how each grant ended', async () => {
     let fences: number[] = [];
-    await recorded(async ({ take, giveBack, breakAs, park, grantOf, clock }) => {
+    await recorded(async ({ take, letGo, breakAs, park, grantOf, clock }) => {
       const first = await take({ key: 'migrate', holder: 'deploy/311' });
       const { task } = await park({ key: 'migrate', holder: 'deploy/312', ttlSeconds: 300 });
       await take({ key: 'migrate', holder: 'refused' });
@@ -115,7 +115,7 @@ describe('holdfast history', () => {
       clock.advance(360_000);
       const third = await take({ key: 'migrate', holder: 'deploy/313' });
       clock.advance(5000);
-      await giveBack('migrate', third);
+      await letGo('migrate', third);
       fences = [first.fence, grantOf(task).fence, third.fence];
     });
     const [one, two, three] = fences;
@@ -140,7 +140,7 @@ describe('holdfast history', () => {
   });
 
   it.runIf(isFull)('history shows pending breaks, withdrawn and cancelled requests, and each grant once', async () => {
-    await recorded(async ({ take, giveBack, breakAs, cancelAs, park, joinLine, handlers, clock }) => {
+    await recorded(async ({ take, letGo, breakAs, cancelAs, park, joinLine, handlers, clock }) => {
       const first = await take({ key: 'k', holder: 'first', data: 'x' });
       await joinLine('k', 'withdrawn');
       await joinLine('k', 'second');
@@ -149,11 +149,11 @@ describe('holdfast history', () => {
       await cancelAs({ key: 'k', ticket });
       await breakAs({ key: 'k', fence: first.fence, wait: true });
       clock.advance(1000);
-      await giveBack('k', first);
+      await letGo('k', first);
       const second = await take({ key: 'k', holder: 'caller', requestId: 'second' });
       await take({ key: 'k', holder: 'caller', requestId: 'second' });
       clock.advance(1000);
-      await giveBack('k', second);
+      await letGo('k', second);
       await take({ key: 'k', holder: 'fourth' });
     });
     const { rows } = await history('k', '--stage', 'prod', '--json');

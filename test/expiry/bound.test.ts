@@ -118,15 +118,15 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
 
   it('a bound grant without a notified task is holderUnknown while its execution runs', async () => {
     const { steps, clock, expiry, acquire, release, park, repairKey, other } = await made();
-    const first = await acquire({ holder: 'first', ...other('unheard') });
+    const first = await acquire({ holder: 'first', ...other('unnotified') });
     const execution = steps.newExecution('RUNNING');
-    const { task } = await park({ holder: 'wf', execution, bound: true, parkSeconds: 600, ...other('unheard') });
+    const { task } = await park({ holder: 'wf', execution, bound: true, parkSeconds: 600, ...other('unnotified') });
     steps.faults.SendTaskSuccess = ['refused'];
     await release(first);
     expect((await expiry.report()).expired).toMatchObject({ holderUnknown: { count: 0 } });
     task.state = 'timedOut';
     clock.advance(60_000);
-    await repairKey('unheard');
+    await repairKey('unnotified');
     expect((await expiry.report()).expired).toMatchObject({ holderUnknown: { count: 1 } });
     const reason = `wf may never have been notified of the grant, and its execution runs: ${execution}`;
     expect(await expiry.rows()).toMatchObject([{ kind: 'holderUnknown', holder: 'wf', reason }]);

@@ -94,9 +94,9 @@ it('a run that fails to read a key ends what it began', async () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
   world.requests.faultsOf.Scan = ['none', 'none', denied];
   await expect(world.repair()).rejects.toMatchObject({ code: 'Unavailable' });
-  const told = tasks.filter(({ state }) => state === 'succeeded').length;
-  expect(told).toBeGreaterThan(0);
-  expect(world.steps.grants).toHaveLength(told);
+  const notified = tasks.filter(({ state }) => state === 'succeeded').length;
+  expect(notified).toBeGreaterThan(0);
+  expect(world.steps.grants).toHaveLength(notified);
 });
 
 it.each([

@@ -3,7 +3,7 @@ import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
 import { breakGrant } from '../../shared/locks/calls/break.ts';
 import { acquireInput, type ReadInput } from '../../shared/locks/calls/inputs.ts';
 import { readKeyOrList } from '../../shared/locks/calls/read.ts';
-import { release as giveBack } from '../../shared/locks/calls/release.ts';
+import { release as releaseCall } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -14,7 +14,7 @@ const world = await queueWorld();
 afterAll(() => world.steps.stop());
 const { dependencies, clock, steps, rawItem } = world;
 const taken = documented('acquire', acquireKey(dependencies));
-const released = documented('release', giveBack(dependencies));
+const released = documented('release', releaseCall(dependencies));
 const broken = documented('breakLease', breakGrant(dependencies));
 const lookedUp = documented('readLeases', readKeyOrList(dependencies));
 

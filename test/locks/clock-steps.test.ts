@@ -49,11 +49,11 @@ const inputOfAcquire = acquireInput();
 
 /** The calls of one machine, on leases and permits. */
 const machine = ({ dependencies, requests }: Pick<typeof world, 'dependencies' | 'requests'>) => {
-  const [take, giveBack] = [acquire(dependencies), release(dependencies)];
+  const [take, letGo] = [acquire(dependencies), release(dependencies)];
   return {
     requests,
     acquire: async (input: object) => (await take(inputOfAcquire.parse(input), call())) as Acquired,
-    release: ({ key, leaseId }: Acquired) => giveBack({ key, leaseId }, call()),
+    release: ({ key, leaseId }: Acquired) => letGo({ key, leaseId }, call()),
   };
 };
 const machines = { one: machine(world), other: machine(others.other), third: machine(others.third) };

@@ -65,12 +65,12 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
     const { fence } = await acquire({ key, ttlSeconds: 20 });
     return { key, waiters: [await waiter(key), await waiter(key)], act: () => breakLease({ key, fence }) };
   },
-  'break of a grant that was never told': async (key) => {
+  'break of a grant without a notice': async (key) => {
     const first = await acquire({ key, ttlSeconds: 20 });
-    const untold = await waiter(key);
+    const unnotified = await waiter(key);
     await dyingAfter(3, () => release(first)); // it exits after the transfer, before the message to the task
     const fence = Number((await rawItem(key))?.fence?.N);
-    return { key, waiters: [], spared: [untold], act: () => breakLease({ key, fence }) };
+    return { key, waiters: [], spared: [unnotified], act: () => breakLease({ key, fence }) };
   },
   'acquire by a stranger of an expired lease with two parked': async (key) => {
     await acquire({ key, ttlSeconds: 2 });
@@ -84,7 +84,7 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
     clock.advance(3000);
     return { key, waiters, act: repair };
   },
-  'repair of a grant that was never told': async (key) => {
+  'repair of a grant without a notice': async (key) => {
     const first = await acquire({ key, ttlSeconds: 20 });
     const waiters = [await waiter(key), await waiter(key)];
     await dyingAfter(3, () => release(first));

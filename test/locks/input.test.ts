@@ -129,7 +129,7 @@ const BAD_QUERIES: [query: Record<string, string>, issues: Record<string, string
   [{ order: 'key' }, { order: 'is not a known field' }],
 ];
 
-const told = (body: Record<string, unknown>) =>
+const issuesOf = (body: Record<string, unknown>) =>
   Object.fromEntries((body.issues as { path: string; message: string }[]).map(({ path, message }) => [path, message]));
 
 describe('bad input', () => {
@@ -145,7 +145,7 @@ describe('bad input', () => {
     expect(http.headers).toMatchObject({ 'content-type': 'application/problem+json' });
     expect(task.outcome).toBe('InvalidRequest');
     for (const { body } of [http, task]) {
-      expect(told(body)).toEqual(issues);
+      expect(issuesOf(body)).toEqual(issues);
       expect(body).toMatchObject({
         type: 'urn:holdfast:error:InvalidRequest',
         status: 400,
@@ -160,7 +160,7 @@ describe('bad input', () => {
     const task = await throughTask(readLeases, query);
     for (const { outcome, body } of [http, task]) {
       expect(outcome).toBe('InvalidRequest');
-      expect(told(body)).toEqual(issues);
+      expect(issuesOf(body)).toEqual(issues);
     }
   });
 
@@ -182,7 +182,7 @@ describe('bad input', () => {
   ])('bad input is refused by name, through both adapters: %s', async (_, parts, path) => {
     const { outcome, status, body } = await throughHttp(acquire, httpEvent('POST', parts));
     expect([outcome, status]).toEqual(['InvalidRequest', 400]);
-    expect(Object.keys(told(body))).toEqual([path]);
+    expect(Object.keys(issuesOf(body))).toEqual([path]);
   });
 
   it('a body of two megabytes is refused', async () => {
@@ -198,7 +198,7 @@ describe('bad input', () => {
   ])('the query %s is refused, and its fault is named', async (query, path) => {
     const { outcome, body } = await throughHttp(readLeases, httpEvent('GET', { query }));
     expect(outcome).toBe('InvalidRequest');
-    expect(Object.keys(told(body))).toEqual([path]);
+    expect(Object.keys(issuesOf(body))).toEqual([path]);
   });
 
   it('a refusal names at most twenty faults of one request', async () => {

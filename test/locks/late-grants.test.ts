@@ -31,18 +31,18 @@ async function overtake(key: string): Promise<{ fence: number }> {
 
 /** A write that is overtaken, and arrives late. */
 const overtaken =
-  (key: string, told: (grant: { fence: number }) => void, ms = 1000): Fault =>
+  (key: string, note: (grant: { fence: number }) => void, ms = 1000): Fault =>
   async (send) => {
-    told(await overtake(key));
+    note(await overtake(key));
     clock.advance(ms);
     return send();
   };
 
 /** A write that is overtaken, arrives late, and loses its answer. */
 const overtakenAndLost =
-  (...[key, told]: Parameters<typeof overtaken>): Fault =>
+  (...[key, note]: Parameters<typeof overtaken>): Fault =>
   async (send) => {
-    await (overtaken(key, told) as (send: () => Promise<unknown>) => Promise<unknown>)(send);
+    await (overtaken(key, note) as (send: () => Promise<unknown>) => Promise<unknown>)(send);
     throw networkError('ECONNRESET', 'read');
   };
 

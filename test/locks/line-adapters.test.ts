@@ -53,20 +53,20 @@ it('the functions acquire, release and break park and hand off', async () => {
 
 it('the function break ends a holder that was never notified, and each overdue task', async () => {
   const first = await throughTask(acquire, { key: 'break', holder: 'first' });
-  const untold = await park({ key: 'break' });
+  const unnotified = await park({ key: 'break' });
   const overdue = await park({ key: 'break', parkSeconds: 1 });
   steps.faults.SendTaskSuccess = ['refused'];
   await throughTask(release, { key: 'break', leaseId: first.body.leaseId });
   clock.advance(2000);
   const { body } = await get(readLeases, { key: 'break' });
   expect((await throughTask(breakLease, { key: 'break', fence: body.fence })).outcome).toBe('ok');
-  expect([untold.task.error, overdue.task.error]).toEqual(['LeaseLost', 'LeaseHeld']);
+  expect([unnotified.task.error, overdue.task.error]).toEqual(['LeaseLost', 'LeaseHeld']);
   expect(await rows('break')).toEqual([]);
 });
 
 it('the function repairQueues ends a broken grant whose task was not notified', async () => {
   const first = await throughTask(acquire, { key: 'marked', holder: 'first' });
-  const untold = await park({ key: 'marked' });
+  const unnotified = await park({ key: 'marked' });
   steps.faults.SendTaskSuccess = ['refused'];
   await throughTask(release, { key: 'marked', leaseId: first.body.leaseId });
   const { fence } = (await get(readLeases, { key: 'marked' })).body;
@@ -74,7 +74,7 @@ it('the function repairQueues ends a broken grant whose task was not notified', 
   expect((await post(breakLease, { key: 'marked', fence, wait: true })).body).toMatchObject({ ended: false });
   clock.advance(11_000);
   await throughTask(repairQueues, { key: 'marked' });
-  expect(untold.task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+  expect(unnotified.task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
   expect((await get(readLeases, { key: 'marked' })).body).toMatchObject({ state: 'released' });
 });
 

@@ -5,7 +5,7 @@ import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput, type ReadInput, readInput } from '../../shared/locks/calls/inputs.ts';
 import type { KeyPage } from '../../shared/locks/calls/list-keys.ts';
 import { readKeyOrList } from '../../shared/locks/calls/read.ts';
-import { release as giveBack } from '../../shared/locks/calls/release.ts';
+import { release as releaseCall } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
@@ -154,7 +154,7 @@ describe('keys', async () => {
   const { dependencies, clock, steps } = await queueWorld();
   afterAll(() => steps.stop());
   const taken = documented('acquire', acquireKey(dependencies));
-  const released = documented('release', giveBack(dependencies));
+  const released = documented('release', releaseCall(dependencies));
   const lookedUp = documented('readLeases', readKeyOrList(dependencies));
 
   const input = acquireInput();

@@ -16,7 +16,7 @@ type Parked = Awaited<ReturnType<typeof park>>;
 type Send = () => Promise<unknown>;
 
 const queries = () => sent('Query');
-const told = (action: string) => steps.requests.filter((one) => one.action === action).map(({ token }) => token);
+const tokensOf = (action: string) => steps.requests.filter((one) => one.action === action).map(({ token }) => token);
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 
 /** A task for each holder, in this order. */
@@ -124,7 +124,7 @@ it('a lost write reads the line again though the last holder still holds', async
     for (const permit of [grantOf(task), ...others]) await release(permit);
   });
   await release(y);
-  expect(told('SendTaskSuccess').filter((token) => token === task.token)).toHaveLength(1);
+  expect(tokensOf('SendTaskSuccess').filter((token) => token === task.token)).toHaveLength(1);
   expect(await read(key)).toMatchObject({ used: 1, holders: [{ holder: 'last' }], waiting: 0 });
 });
 
@@ -338,7 +338,7 @@ describe('gone tasks', () => {
     for (const task of tasks.slice(0, 2)) task.state = 'timedOut';
     requests.sent.length = 0;
     await release(first);
-    expect(told('SendTaskSuccess')).toEqual(tasks.map(({ token }) => token));
+    expect(tokensOf('SendTaskSuccess')).toEqual(tasks.map(({ token }) => token));
     expect([queries(), await holders(key)]).toEqual([1, ['d']]);
   });
 });

@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 
 /** Lets the delay of the only message pass, and delivers it. */
-const deliver = async () => {
+const receive = async () => {
   const [message, ...others] = messages.splice(0);
   if (!message || others.length > 0) throw new Error(`expected one message, not ${JSON.stringify([message, others])}`);
   clock.advance(message.delaySeconds * 1000);
@@ -47,7 +47,7 @@ it('each message about an extended grant sends the next, not before ten seconds'
     expect(await repairKey('extended')).toMatchObject({ granted: 0 });
     expect(messages).toEqual([{ key: 'extended', delaySeconds: 10 }]);
   }
-  await deliver();
+  await receive();
   expect(task.output).toMatchObject({ previous: { fence: first.fence, ended: 'expired' } });
 });
 
@@ -55,9 +55,9 @@ it('a message that waits for less time than the grant lasts sends another', asyn
   await acquire({ key: 'long', ttlSeconds: 1200 });
   const { task } = await park({ key: 'long' });
   expect(messages).toMatchObject([{ delaySeconds: 900 }]);
-  await deliver();
+  await receive();
   expect(messages).toEqual([{ key: 'long', delaySeconds: 302 }]);
-  await deliver();
+  await receive();
   expect(task.state).toBe('succeeded');
 });
 

@@ -25,18 +25,18 @@ const successes = () => steps.requests.filter(({ action }) => action === 'SendTa
 /** A task is granted the lease, and another task waits behind it. The message to the first is lost or refused. */
 async function granted(key: string, message: 'lost' | 'refused', more: object = {}) {
   const first = await acquire({ key });
-  const told = await park({ key, ...more });
+  const notified = await park({ key, ...more });
   const next = await park({ key });
   steps.faults.SendTaskSuccess = [message];
   expect(await release(first)).toMatchObject({ released: true });
-  return { told: told.task, next: next.task };
+  return { notified: notified.task, next: next.task };
 }
 
 it('a lost reply of SendTaskSuccess does not move the lease of a running execution', async () => {
   const execution = executionOf('lost');
   steps.executions.set(execution, 'RUNNING');
-  const { told, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });
-  expect([successes(), told.state]).toEqual([[told.token], 'succeeded']);
+  const { notified, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });
+  expect([successes(), notified.state]).toEqual([[notified.token], 'succeeded']);
 
   clock.advance(9000);
   await repair();
@@ -44,11 +44,11 @@ it('a lost reply of SendTaskSuccess does not move the lease of a running executi
   clock.advance(60_000);
   await repair();
   await repair();
-  expect(successes()).toEqual([told.token, told.token]); // and never again
+  expect(successes()).toEqual([notified.token, notified.token]); // and never again
   expect(next.state).toBe('waiting');
-  const { fence } = grantOf(told);
+  const { fence } = grantOf(notified);
   expect(await read('lost')).toMatchObject({ holder: 'tester', fence, waiting: 1 });
-  expect(await heartbeat(grantOf(told))).toMatchObject({ fence });
+  expect(await heartbeat(grantOf(notified))).toMatchObject({ fence });
 
   await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate: clock.now() });
   expect(next.state).toBe('succeeded');
@@ -79,24 +79,24 @@ it.each(['parked again', 'asked for plainly'])('a task that is tried again (%s) 
 
 it('a schedule that sends before the granter keeps the lease for the task', async () => {
   const first = await acquire({ key: 'rotated' });
-  const told = await park({ key: 'rotated', ttlSeconds: 3600 });
+  const notified = await park({ key: 'rotated', ttlSeconds: 3600 });
   const next = await park({ key: 'rotated' });
   let late = false;
   steps.onTheWay = async (_, token) => {
-    if (token !== told.task.token || late) return;
+    if (token !== notified.task.token || late) return;
     late = true;
     clock.advance(11_000); // the granter is slow, and the schedule notifies the task in its place
     await repair();
   };
   await release(first);
-  expect(successes()).toEqual([told.task.token, told.task.token]);
+  expect(successes()).toEqual([notified.task.token, notified.task.token]);
   expect(next.task.state).toBe('waiting');
-  expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
+  expect(await heartbeat(grantOf(notified.task))).toMatchObject({ key: 'rotated' });
 });
 
 describe('late notices', () => {
   /** A task that was granted the lease, and could not be notified. */
-  async function untold(key: string, more: object = {}) {
+  async function unnotified(key: string, more: object = {}) {
     const first = await acquire({ key });
     const { task } = await park({ key, ttlSeconds: 20, ...more });
     steps.faults.SendTaskSuccess = ['refused'];
@@ -108,7 +108,7 @@ describe('late notices', () => {
   it('a task that the schedule notifies late begins with its whole ttl', async () => {
     for (const lateMs of [15_000, 20_100]) {
       const key = `late ${lateMs}`;
-      const task = await untold(key);
+      const task = await unnotified(key);
       clock.advance(lateMs);
       await repair();
       expect(grantOf(task), key).toMatchObject({ remainingMs: 20_000, waitedMs: lateMs });
@@ -161,7 +161,7 @@ describe('late notices', () => {
         ['schedule', 1],
         ['slow schedule', 3],
       ] as const) {
-        const task = await untold(key);
+        const task = await unnotified(key);
         clock.advance(15_000);
         requests.faultsOf.UpdateItem = Array(renewals).fill([lost, 'none']).flat();
         if (renewals === 3) {
@@ -192,7 +192,7 @@ describe.each([{}, { limit: 1 }])('the schedule, terms %o', (terms) => {
 
   it('the schedule notifies a task of its grant under a new version each time', async () => {
     const first = await acquire({ key: keyOf('each time'), ...terms });
-    const { key, task } = await world.untold(first, { ttlSeconds: 3600, ...terms });
+    const { key, task } = await world.unnotified(first, { ttlSeconds: 3600, ...terms });
     const versionOn = async () =>
       Object.values((await rawItem(key)) ?? {}).flatMap(({ M: entry }) => entry?.v?.S ?? [])[0];
     const versions = [await versionOn()];
@@ -234,22 +234,22 @@ it('a run hands off one line up to ten times', async () => {
 
 it('a run notifies late tasks among the first hundred waiters of a line', async () => {
   const key = 'a hundred';
-  const { task } = await world.untold(await acquire({ key, ttlSeconds: 3600 }), { ttlSeconds: 3600 });
+  const { task } = await world.unnotified(await acquire({ key, ttlSeconds: 3600 }), { ttlSeconds: 3600 });
   clock.advance(10_000);
   const row = (index: number) => world.callerRow(key, `caller ${index + 100}`);
   await world.putTickets(Array.from({ length: 100 }, (_, index) => row(index)));
   expect(await repairKey(key)).toMatchObject({ notified: 0 });
   await deleteWaiter(dependencies, { key, ticket: row(0).ticket.S }, call());
   expect(await repairKey(key)).toMatchObject({ notified: 1 });
-  expect(grantOf(task)).toMatchObject({ holder: 'untold' });
+  expect(grantOf(task)).toMatchObject({ holder: 'unnotified' });
 });
 
 it.each([
   [5000, 1],
   [4999, 0],
 ])('a run with %i ms left notifies %i task more', async (leftMs, tasks) => {
-  const key = `tells with ${leftMs}`;
-  await world.untold(await acquire({ key }), {});
+  const key = `notifies with ${leftMs}`;
+  await world.unnotified(await acquire({ key }), {});
   clock.advance(10_000);
   let leftNow = 60_000;
   requests.faultsOf.GetItem = [

@@ -8,10 +8,10 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await permitLineWorld();
 const { acquire, release, park, cancel, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, sent, untold } = world;
+const { clock, requests, steps, sent, unnotified } = world;
 resetting(world);
 
-const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
+const noticesOf = (action: string) => steps.requests.filter((one) => one.action === action).length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 const waits = (key: string, more: object = {}) => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more });
 /** A call that has its row and its mark, and dies then. @returns its ticket */
@@ -33,7 +33,7 @@ it('a call deletes each expired row once, even if it reads the line again', asyn
   clock.advance(6000);
   requests.sent.length = 0;
   await release(y);
-  expect([task.state, sent('DeleteItem'), told('SendTaskFailure')]).toEqual(['succeeded', 3, 1]);
+  expect([task.state, sent('DeleteItem'), noticesOf('SendTaskFailure')]).toEqual(['succeeded', 3, 1]);
   expect(await read(key)).toMatchObject({ used: 1, waiting: 1 });
 });
 
@@ -56,18 +56,18 @@ it('rows of held permits do not keep a waiter from an expired permit', async () 
   const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
   await dieInLine(key, { holder: 'c', limit: 3 });
   clock.advance(10_000);
-  await untold(first, { limit: 3 });
+  await unnotified(first, { limit: 3 });
   const { task } = await park({ key, holder: 'b', limit: 3 });
   clock.advance(1600);
   await repairLine(key);
-  expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'untold', 'b']]);
+  expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'unnotified', 'b']]);
 });
 
 it.each(['a task', 'a caller'])('rows of held permits of %s do not keep the mark', async (kind) => {
   const key = `alone ${kind}`;
   const first = await acquire({ key, limit: 2, weight: 2 });
   if (kind === 'a caller') await dieInLine(key, { limit: 2 });
-  const parked = kind === 'a task' ? await untold(first, { limit: 2 }) : await release(first);
+  const parked = kind === 'a task' ? await unnotified(first, { limit: 2 }) : await release(first);
   expect(parked).toBeDefined();
   const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
   expect(await rawItem(key)).toHaveProperty('mark');

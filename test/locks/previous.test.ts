@@ -30,7 +30,7 @@ describe('leases', async () => {
   const released = { ...entry, p: s('released') };
   /** What a grant from the line keeps of the holder before it. */
   const kept = { prev_holder: s('kept'), prev_fence: n(3), prev_ended: s('broken'), prev_at: n(AT_MS) };
-  const told = (ended: string, at = AT) => ({ holder: 'before', fence: 5, ended, at });
+  const previousOf = (ended: string, at = AT) => ({ holder: 'before', fence: 5, ended, at });
   const ofKept = { holder: 'kept', fence: 3, ended: 'broken', at: AT };
   /** The entry of a grant that reached nobody: its end did not leave the name of a holder. */
   const { h: _, ...nameless } = entry;
@@ -43,22 +43,26 @@ describe('leases', async () => {
   });
 
   it.each<[string, Attributes, object | null]>([
-    ['whose lease expired', record(held), told('expired')],
-    ['that gave it back', record(released), told('released')],
-    ['whose lease was broken', record({ ...released, p: s('broken') }), told('broken')],
-    ['that gave it back because an operator broke it', record({ ...released, s: n(1) }), told('broken')],
-    ['whose execution ended', record({ ...released, p: s('executionEnded') }), told('executionEnded')],
+    ['whose lease expired', record(held), previousOf('expired')],
+    ['that gave it back', record(released), previousOf('released')],
+    ['whose lease was broken', record({ ...released, p: s('broken') }), previousOf('broken')],
+    ['that gave it back because an operator broke it', record({ ...released, s: n(1) }), previousOf('broken')],
+    ['whose execution ended', record({ ...released, p: s('executionEnded') }), previousOf('executionEnded')],
     [
       'that gave it back at the last instant of all',
       record(released, { freed_at: n(LAST) }),
-      told('released', '+275760-09-13T00:00:00.000Z'),
+      previousOf('released', '+275760-09-13T00:00:00.000Z'),
     ],
     ['that left no fence', record(released, { fence: s('5') }), 'Unavailable' as never],
     ['that left no time', record(released, { freed_at: s('5') }), 'Unavailable' as never],
     ['that left a time beyond all instants', record({ ...held, e: n(-LAST - 1) }), null],
     ['that a third-party client was', { lease_version: s('v'), lease_expiry: n(1), fence: n(5) }, null],
     ['whose grant reached nobody, and whom it came after', record({ ...nameless, q: { BOOL: true } }, kept), ofKept],
-    ['that left a name hides whom it came after', record({ ...released, q: { BOOL: true } }, kept), told('released')],
+    [
+      'that left a name hides whom it came after',
+      record({ ...released, q: { BOOL: true } }, kept),
+      previousOf('released'),
+    ],
     ['whose record has what an earlier grant has left', record(nameless, kept), null],
   ])('`previous` names the holder before: %s', async (key, attributes, previous) => {
     await putRaw({ key: s(key), ...attributes });

@@ -81,6 +81,6 @@ it.each([
 ])('a request that does not go together names the field: %j', async (fields, issues) => {
   const { handlers } = await serving('*');
   const { body } = await throughTask(handlers.acquire, { ...asked, ...fields });
-  const told = (body.issues as { path: string; message: string }[]).map(({ path, message }) => [path, message]);
-  expect(Object.fromEntries(told)).toMatchObject(issues);
+  const shown = (body.issues as { path: string; message: string }[]).map(({ path, message }) => [path, message]);
+  expect(Object.fromEntries(shown)).toMatchObject(issues);
 });

@@ -260,8 +260,8 @@ describe('the wrapper exclusive', () => {
     const { exclusive, state, targets } = await wrapped({}, 5);
     const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
     const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
-    const told = cause.replace('"target":""', `"target":"${targets.get(arn)}"`);
-    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error, cause: told });
+    const expected = cause.replace('"target":""', `"target":"${targets.get(arn)}"`);
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error, cause: expected });
     expect(await state('k')).toBe('released');
   });
 

@@ -142,8 +142,8 @@ describe('the wrapper exclusive', () => {
     [{ passFence: true, input: [1] }, 'input: must be an object with passFence'],
     [{ passFence: true, input: null, ttlSeconds: undefined }, 'input: must be an object with passFence'],
   ])('The wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
-    const { visited, asked, error, cause: told } = await play('exclusive', { input: given });
-    const { key, ...why } = JSON.parse(told ?? '');
+    const { visited, asked, error, cause: text } = await play('exclusive', { input: given });
+    const { key, ...why } = JSON.parse(text ?? '');
     expect({ asked, error, why }).toEqual({ asked: {}, error: 'InvalidRequest', why: { code: error, detail: cause } });
     expect(key).toBe('key' in given ? undefined : 'k');
     expect(visited).toEqual(['Defaults', 'Prepare', 'Optional fields?', 'Say why', 'Failed']);

@@ -25,11 +25,11 @@ const lambda = (name: string) => `arn:aws:lambda:us-east-1:000000000000:function
 /** A function that fails until it is repaired, and notes its inputs. */
 function mendable() {
   const calls: Record<string, unknown>[] = [];
-  const state = { isMended: false, until: Promise.resolve() };
+  const state = { isRepaired: false, until: Promise.resolve() };
   const work: LambdaHandler = async (event) => {
     calls.push(event as Record<string, unknown>);
     await state.until;
-    if (state.isMended) return { done: true };
+    if (state.isRepaired) return { done: true };
     throw Object.assign(new Error('why'), { name: 'Broken', stack: '' });
   };
   return { calls, work, state };
@@ -68,7 +68,7 @@ describe('RedriveExecution of the local stack', () => {
     const { calls, state, arn } = await broken();
     await redrive(arn);
     expect((await states.ended(arn)).status).toBe('FAILED');
-    state.isMended = true;
+    state.isRepaired = true;
     await redrive(arn);
     expect(await states.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: { done: true } });
     // After a redrive, each Retry has all of its tries again.
@@ -102,7 +102,7 @@ describe('RedriveExecution of the local stack', () => {
     });
     expect((await describe()).redriveDate).toBeUndefined();
     const { promise, resolve: finish } = Promise.withResolvers<void>();
-    Object.assign(state, { isMended: true, until: promise });
+    Object.assign(state, { isRepaired: true, until: promise });
     const redriveDate = await redrive(arn);
     const redriven = { redriveCount: 1, redriveDate };
     const running = await describe();
@@ -137,7 +137,7 @@ describe('RedriveExecution of the local stack', () => {
     await redrive(timedOut);
     expect((await states.ended(timedOut)).status).toBe('TIMED_OUT');
 
-    state.isMended = true;
+    state.isRepaired = true;
     const good = await states.start(await states.create('good', oneTask({ Resource: lambda('work') })));
     await states.ended(good);
     await expect(redrive(good)).rejects.toEqual(notRedrivable('Execution is SUCCEEDED and cannot be redriven'));

@@ -60,9 +60,9 @@ async function started(before: string[]): Promise<number> {
   const startedAt = performance.timeOrigin + performance.now();
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = new Promise((resolve) => child.once('exit', resolve));
-  const told = Number(await text(child.stdout)) / 1e6;
-  if ((await exited) !== 0 || !told) throw new Error(`${command} ended with ${child.exitCode}`);
-  return told - startedAt;
+  const startedMs = Number(await text(child.stdout)) / 1e6;
+  if ((await exited) !== 0 || !startedMs) throw new Error(`${command} ended with ${child.exitCode}`);
+  return startedMs - startedAt;
 }
 
 main().then(

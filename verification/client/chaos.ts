@@ -151,7 +151,7 @@ async function play(settings: Settings, { service, proxy, log }: Stage): Promise
   const counts = Object.fromEntries(Object.entries(complaints).map(([kind, cases]) => [kind, cases.length]));
   const { leasesOfKilled, leasesOfCopies } = excused(left, excuse);
   const faults = Object.values(proxy.struck).reduce((sum, count) => sum + count, 0);
-  tell(lines, {
+  report(lines, {
     ...counts,
     ...{ leasesOfKilled, leasesOfCopies, stops, kills: killed.size, endedMs, faults, struck: proxy.struck },
     rustUses: await rust,
@@ -173,7 +173,7 @@ async function endOf(holder: string, { child, ready }: Worker): Promise<string> 
   return ended[0] === 0 ? '' : `${holder} ended with ${ended[0] ?? ended[1]}`;
 }
 
-function tell(lines: Line[], more: object): void {
+function report(lines: Line[], more: object): void {
   const counts: Record<string, number> = {};
   const fences = new Set<string>();
   const uses: Record<string, Set<string>> = {};
@@ -191,7 +191,7 @@ function tell(lines: Line[], more: object): void {
     counts[name] = (counts[name] ?? 0) + 1;
   }
   const { success = 0, done = 0, ...failures } = counts;
-  const told = {
+  const figures = {
     piecesOfWork: fences.size,
     ofEach: Object.fromEntries(Object.entries(uses).map(([kind, works]) => [kind, works.size])),
     steps,
@@ -200,7 +200,7 @@ function tell(lines: Line[], more: object): void {
     failures,
     ...more,
   };
-  console.log(JSON.stringify(told, null, 2));
+  console.log(JSON.stringify(figures, null, 2));
 }
 
 main().then(

@@ -101,11 +101,11 @@ it('an update that forgets a table is refused before a function changes', async 
   await isHeldByA();
 
   // The tool is fixed, and goes on.
-  const mended = { codeBucket, leasesTable: table, memoryMb: '256' };
-  expect(await updateByOtherTool(stage, { ...mended, ...limit })).toBe('UPDATE_COMPLETE');
+  const repaired = { codeBucket, leasesTable: table, memoryMb: '256' };
+  expect(await updateByOtherTool(stage, { ...repaired, ...limit })).toBe('UPDATE_COMPLETE');
   await isHeldByA();
 
-  expect(await updateByOtherTool(stage, mended)).toBe('UPDATE_ROLLBACK_COMPLETE');
+  expect(await updateByOtherTool(stage, repaired)).toBe('UPDATE_ROLLBACK_COMPLETE');
   const [lost] = await reasonsOf(stage, 'ChangeCheck');
   expect(lost).toContain("executionStateMachines would change from 'jobs-*' to '*'");
   expect(await parametersOf(stage)).toMatchObject(limit);

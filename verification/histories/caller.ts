@@ -125,13 +125,13 @@ export class Caller {
     this.world.simulation.spawn(name, {}, () => work(one));
   }
 
-  /** Records an event of an actor that is not a call. It has no answer until `tell` gives it one. */
+  /** Records an event of an actor that is not a call. It has no answer until `answer` gives it one. */
   note(
     call: string,
     input: Readonly<Record<string, unknown>>,
-  ): { entry: Entry; tell(outcome: string, body: object): void } {
+  ): { entry: Entry; answer(outcome: string, body: object): void } {
     const entry = this.#entry(call, input, false);
-    return { entry, tell: (outcome, body) => this.#answered(entry, outcome, { ...body }) };
+    return { entry, answer: (outcome, body) => this.#answered(entry, outcome, { ...body }) };
   }
 
   /**

@@ -30,9 +30,9 @@ export class DurableModel {
     };
   }
 
-  /** Makes a callback. @param told receives the result, or undefined if the callback ends without one */
-  newCallback(arn: string, id: string, told: (result: TaskResult | undefined) => void): void {
-    this.#callbacks.create(arn, (result) => told(heardOf(result)), id);
+  /** Makes a callback. @param notified receives the result, or undefined if the callback ends without one */
+  newCallback(arn: string, id: string, notified: (result: TaskResult | undefined) => void): void {
+    this.#callbacks.create(arn, (result) => notified(resultOf(result)), id);
   }
 
   /** Ends a callback, as its timeout does. */
@@ -64,7 +64,7 @@ export class DurableModel {
 }
 
 /** What the code of a durable function learns: of a failure, SDKs show only the message and the data. */
-function heardOf(result: CallbackResult): TaskResult | undefined {
+function resultOf(result: CallbackResult): TaskResult | undefined {
   if (result.outcome === 'closed') return undefined;
   if (result.outcome === 'succeeded') return { outcome: 'ok', body: JSON.parse(result.result) };
   const problem = JSON.parse(result.error.ErrorData ?? '{}');

@@ -13,7 +13,7 @@ export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
   /** Whether it is the record of a third-party client. */
   isForeign: boolean;
   /** Until when third-party clients take the key for held, in epoch milliseconds. Undefined if each of them may take it at once. */
-  guardedUntil: number | undefined;
+  heldForOthersUntil: number | undefined;
   /** The cap of an operator, and the time of its command. Each command has a later time than those before. */
   cap?: { limit: number; until: number | undefined } | undefined;
   capAt?: number | undefined;
@@ -25,7 +25,7 @@ export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
 
 /** The state of a key without a record. */
 export const NO_LOCK: LockState = {
-  ...{ used: 0, entries: [], ring: [], isMarked: false, isForeign: false, guardedUntil: undefined },
+  ...{ used: 0, entries: [], ring: [], isMarked: false, isForeign: false, heldForOthersUntil: undefined },
 };
 
 type What =
@@ -225,10 +225,10 @@ const grantOf = (entry: HolderEntry): What => ({
 });
 
 function stateOf({ used, entries, ring, mark, thirdParty }: KeyRecord, item: Item): LockState {
-  const guardedUntil = item.lease_version && Number(item.lease_expiry?.N) * 1000;
+  const heldForOthersUntil = item.lease_version && Number(item.lease_expiry?.N) * 1000;
   const { cap, cap_at: capAt, cap_until: until, moved, latest } = item;
   return {
-    ...{ used, entries, ring, isMarked: mark !== undefined, isForeign: thirdParty !== undefined, guardedUntil },
+    ...{ used, entries, ring, isMarked: mark !== undefined, isForeign: thirdParty !== undefined, heldForOthersUntil },
     ...(cap && { cap: { limit: Number(cap.N), until: until && Number(until.N) } }),
     ...{ capAt: capAt && Number(capAt.N), first: moved?.S, latest: latest?.M?.n?.S },
   };

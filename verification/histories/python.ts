@@ -55,13 +55,13 @@ export const hasPython = python !== undefined;
 export const newSession = (): number => ++sessions;
 
 /** Sends a command to the client, which answers before anything else goes on. */
-export async function ask<Told extends Next | Turn>(command: Command): Promise<Told> {
+export async function ask<Reply extends Next | Turn>(command: Command): Promise<Reply> {
   child ??= start(python ?? '');
   const answer = new Promise<string>((resolve) => waiting.push(resolve));
   child.stdin?.write(`${JSON.stringify(command)}\n`);
   const line = await answer;
   if (line === '') throw new Error('the Python client has ended');
-  return JSON.parse(line) as Told;
+  return JSON.parse(line) as Reply;
 }
 
 function start(command: string): ChildProcess {

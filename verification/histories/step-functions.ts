@@ -5,11 +5,11 @@ import { BEGIN } from './clocks.ts';
 export interface WaitingTask {
   token: string;
   execution: string;
-  state: 'waiting' | 'told' | 'closed';
+  state: 'waiting' | 'notified' | 'closed';
   /** Whether no message ever reaches the task: its KMS key denies the sender, or Step Functions does not answer for the task. */
   unreachable?: 'denied' | 'unanswered';
   /** Called once with the result. */
-  told: (result: TaskResult) => void;
+  notified: (result: TaskResult) => void;
 }
 
 export interface TaskResult {
@@ -82,8 +82,8 @@ export class StepFunctionsModel {
     };
   }
 
-  newTask(execution: string, token: string, told: WaitingTask['told']): WaitingTask {
-    const task: WaitingTask = { token, execution, state: 'waiting', told };
+  newTask(execution: string, token: string, notified: WaitingTask['notified']): WaitingTask {
+    const task: WaitingTask = { token, execution, state: 'waiting', notified };
     this.#tasks.set(task.token, task);
     return task;
   }
@@ -110,11 +110,11 @@ export class StepFunctionsModel {
   #act(action: string, input: Record<string, string>): { statusCode: number; answer: object } {
     switch (action) {
       case 'SendTaskSuccess':
-        return this.#tell(input.taskToken, { outcome: 'ok', body: JSON.parse(input.output ?? '') });
+        return this.#notify(input.taskToken, { outcome: 'ok', body: JSON.parse(input.output ?? '') });
       case 'SendTaskFailure':
-        return this.#tell(input.taskToken, { outcome: input.error ?? '', body: JSON.parse(input.cause ?? '{}') });
+        return this.#notify(input.taskToken, { outcome: input.error ?? '', body: JSON.parse(input.cause ?? '{}') });
       case 'SendTaskHeartbeat':
-        return this.#tell(input.taskToken, undefined);
+        return this.#notify(input.taskToken, undefined);
       case 'DescribeExecution': {
         const execution = this.#executions.get(input.executionArn ?? '');
         if (!execution) return refusal('ExecutionDoesNotExist');
@@ -129,7 +129,7 @@ export class StepFunctionsModel {
   }
 
   /** @param result undefined for a heartbeat */
-  #tell(token: string | undefined, result: TaskResult | undefined): { statusCode: number; answer: object } {
+  #notify(token: string | undefined, result: TaskResult | undefined): { statusCode: number; answer: object } {
     const task = this.#tasks.get(token ?? '');
     if (!task) return refusal('InvalidToken');
     if (task.unreachable === 'denied') return refusal('KmsAccessDeniedException');
@@ -137,8 +137,8 @@ export class StepFunctionsModel {
     const isOver = this.#executions.get(task.execution)?.now.status !== 'RUNNING';
     if (task.state !== 'waiting') return refusal(isOver ? 'TaskDoesNotExist' : 'TaskTimedOut');
     if (result) {
-      task.state = 'told';
-      task.told(result);
+      task.state = 'notified';
+      task.notified(result);
     }
     return { statusCode: 200, answer: {} };
   }

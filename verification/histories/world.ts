@@ -213,7 +213,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   };
   strikeClocks(plan, world);
   const seeds = new Set<number>();
-  service.messages.send = (message) => deliver(message, world, seeds);
+  service.messages.send = (message) => receive(message, world, seeds);
   for (const [actor, name] of plan.callers.entries()) {
     const steps = plan.steps.filter((step) => step.actor === actor);
     simulation.spawn(name, {}, () => takeSteps(new Caller(name, world), steps));
@@ -228,7 +228,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
  * Sends a message to the repair after its delay. One message in five is lost.
  * @param seeds the seeds of earlier messages. Two runs with one seed would make the same ids, and take each other's writes for their own.
  */
-function deliver({ delaySeconds, ...message }: RepairMessage, world: Surroundings, seeds: Set<number>): void {
+function receive({ delaySeconds, ...message }: RepairMessage, world: Surroundings, seeds: Set<number>): void {
   const { simulation, entries } = world;
   if (entries.length % 5 === 0) return;
   const caller = new Caller('repair queue', world);

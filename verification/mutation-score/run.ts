@@ -38,7 +38,7 @@ const LINES_AT_ONCE = 1300;
 /** With how many tests a mutant is tried. Further tests would seldom catch it, and `--open` tries all of them. */
 const MOST_TESTS = 60;
 
-const NO_RACES = '!(races|races-in-line|line-races|crowd|order|wakeup)*';
+const NO_RACES = '!(races|races-in-line|line-races|crowd|order|park-races)*';
 
 /** The tests that may catch a mutant: those of its folder, except the races, which take long and catch little more. */
 const TESTS = {

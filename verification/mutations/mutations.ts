@@ -196,7 +196,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'nameservice',
   },
   {
-    name: 'a stale publish is told as an update',
+    name: 'a stale publish is answered as an update',
     promise: 'refs, status and config are linearizable, and stale publishes change nothing',
     changes: [change("published(alias, current, { outcome: 'stale' })", 'published(alias, current)')],
     only: 'nameservice',
@@ -245,7 +245,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'nameservice',
   },
   {
-    name: 'a compare-and-set is told as lost though a try of it got no answer',
+    name: 'a compare-and-set is answered as lost after a try without an answer',
     promise: 'refs, status and config are linearizable, and stale publishes change nothing',
     changes: [
       change(
@@ -345,7 +345,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'queue',
   },
   {
-    name: 'a task is told less than its ttl',
+    name: 'a task is notified of less than its ttl',
     promise: 'a task gets its whole ttl',
     changes: [change('- MAX_SHORTFALL_MS;', '- 20 * MAX_SHORTFALL_MS;')],
     only: 'queue',
@@ -414,8 +414,8 @@ export const MUTATIONS: Mutation[] = [
     only: 'once',
   },
   {
-    name: 'a worker that meets a done slot is told that it has stored the result',
-    promise: 'a slot has one result, and every caller is told that result',
+    name: 'a worker that meets a done slot is answered as if it had stored the result',
+    promise: 'a slot has one result, and every caller receives it',
     changes: [
       change(
         'if (record.done?.by === proof.id) return storedView',
@@ -432,7 +432,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a caller receives the result of whatever slot is done',
-    promise: 'a slot has one result, and every caller is told that result',
+    promise: 'a slot has one result, and every caller receives it',
     changes: [change('if (done && order === 0) {', 'if (done && order >= 0) {')],
     only: 'once',
   },
@@ -458,7 +458,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'once',
   },
   {
-    name: 'a call that is told to come back for its slot is not told the slot',
+    name: 'a call that must come back for its slot does not receive the slot',
     promise: 'a caller that waits over the end of a period works for the period of its first call',
     changes: [change('...(retryFields && { retryWith: retryFields })', '...(retryFields && {})')],
     only: 'once',

@@ -110,16 +110,16 @@ async function search(copy: string, { promise, only }: Mutation, from: number): 
     const args = ['--only', only, '--whole', '--seconds', seconds, '--seed', String(seed)];
     const { exitCode, output } = await faults(copy, args);
     const broken: string[] = output.match(/Broken: .*/g) ?? [];
-    if (exitCode !== 1) return { fault: exitCode === 0 ? told(others) : output };
+    if (exitCode !== 1) return { fault: exitCode === 0 ? listOf(others) : output };
     const found = Number(/--seed (\d+) --histories/.exec(output)?.[1]);
     if (broken.includes(`Broken: ${promise}`)) return { seed: found };
     for (const one of broken) others.add(one);
     seed = found + 1;
   }
-  return { fault: told(others) };
+  return { fault: listOf(others) };
 }
 
-const told = (others: ReadonlySet<string>): string =>
+const listOf = (others: ReadonlySet<string>): string =>
   others.size === 0 ? 'no promise broken' : `other promises are broken: ${[...others].join('; ')}`;
 
 function faults(folder: string, args: string[]): Promise<{ exitCode: number | null; output: string }> {

@@ -87,10 +87,10 @@ const write = (file: string, text: string | object) =>
 beforeAll(async () => {
   tarballs = await mkdtemp(join(tmpdir(), 'holdfast-tarball-'));
   const args = ['pack', '--workspace', 'holdfast-client', '--json', '--pack-destination', tarballs];
-  const told: { filename: string }[] | Record<string, { filename: string }> = JSON.parse(
+  const packed: { filename: string }[] | Record<string, { filename: string }> = JSON.parse(
     (await run('npm', args)).stdout,
   );
-  const [{ filename = '' } = {}] = Object.values(told);
+  const [{ filename = '' } = {}] = Object.values(packed);
   project = await emptyFolder('http://127.0.0.1:9');
   await write('package.json', { private: true });
   await write('program.ts', PROGRAM);

@@ -55,13 +55,13 @@ export class TypeScriptPlayer implements Player {
               .rate(key, own as never)
               .then((start) => (waits ? this.#work(start as unknown as Held) : ({ ...start } as object)));
     calling.then(
-      (value) => this.#tell({ returns: plain(value) }),
+      (value) => this.#report({ returns: plain(value) }),
       (error) =>
-        this.#tell(this.#controller.signal.aborted && error === 'cancelled' ? { cancelled: true } : failed(error)),
+        this.#report(this.#controller.signal.aborted && error === 'cancelled' ? { cancelled: true } : failed(error)),
     );
   }
 
-  #tell(outcome: Outcome): void {
+  #report(outcome: Outcome): void {
     this.reports.push({ outcome });
   }
 

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import {
   atWork,
   freedByEvent,
-  grantToldInTime,
+  grantNotifiedInTime,
+  notifiedInTime,
   quotaKept,
-  toldInTime,
-  toldWholeToCallers,
   WHOLE_LEASE,
+  wholeForCallers,
   windowKept,
 } from '../../../verification/histories/capabilities/bounds.model.ts';
 import {
@@ -32,11 +32,11 @@ const landed = (...effects: Effect[]) => landedOn(KEY, ...effects);
 const run = (ms: number, more: Partial<Entry> = {}) =>
   entry('repairQueues', {}, [ms, ms + 1000], 'ok', { complete: true }, more);
 /** A task that parks at a moment, and waits. */
-const task = (who: string, ms: number, more: object = {}, told?: number): Entry =>
+const task = (who: string, ms: number, more: object = {}, notified?: number): Entry =>
   entry(
     'task',
     { key: KEY, holder: who, requestId: who, ttlSeconds: 600, token: who, parked: true, parkedMs: ms + 5, ...more },
-    told === undefined ? [ms] : [ms, told],
+    notified === undefined ? [ms] : [ms, notified],
     'LeaseHeld',
     {},
     { actor: who },
@@ -75,7 +75,7 @@ const verdict = (violations: { promise: string }[]) => promises(violations).leng
 
 describe('bounds in time', () => {
   it('the checker finds a task that waits after its deadline and an undisturbed run', () => {
-    const check = (...history: Entry[]) => verdict(toldInTime(history, KEY, facts));
+    const check = (...history: Entry[]) => verdict(notifiedInTime(history, KEY, facts));
     const waiting = task('a', 1000, { parkSeconds: 60 });
     expect(check(waiting, run(minute(2)))).toBe(true);
     expect(check(task('a', 1000, { parkSeconds: 60 }, minute(2) + 500), run(minute(2)))).toBe(false);
@@ -90,7 +90,7 @@ describe('bounds in time', () => {
   });
 
   it('the checker finds a task that the next undisturbed run does not notify', () => {
-    const check = (...history: Entry[]) => verdict(grantToldInTime(history, KEY, facts));
+    const check = (...history: Entry[]) => verdict(grantNotifiedInTime(history, KEY, facts));
     const granted = did(2000, grant('a', 2000, '1 a'));
     expect(check(task('a', 1000), granted, run(minute(1)))).toBe(true);
     expect(check(task('a', 3000), granted, run(minute(1)))).toBe(true);
@@ -148,7 +148,7 @@ describe('bounds in time', () => {
   });
 
   it('the checker finds a caller that receives half of its lease from the line', () => {
-    const told = (remainingMs: number, more: Partial<Entry> = {}) => [
+    const notified = (remainingMs: number, more: Partial<Entry> = {}) => [
       entry(
         'acquire',
         { key: KEY, waitSeconds: 9, ttlSeconds: 4 },
@@ -161,12 +161,12 @@ describe('bounds in time', () => {
         },
       ),
     ];
-    const check = (history: Entry[]) => verdict(toldWholeToCallers(history, KEY, WHOLE_LEASE));
-    expect(check(told(1800))).toBe(true);
-    expect(check(told(0, { faults: ['UpdateItem freeze'] }))).toBe(true);
-    expect(check(told(1950))).toBe(false);
-    expect(check(told(0, { faults: ['DeleteItem freeze'] }))).toBe(false);
-    expect(check(told(0, { landed: landed(grant('a', 2000)) }))).toBe(false);
+    const check = (history: Entry[]) => verdict(wholeForCallers(history, KEY, WHOLE_LEASE));
+    expect(check(notified(1800))).toBe(true);
+    expect(check(notified(0, { faults: ['UpdateItem freeze'] }))).toBe(true);
+    expect(check(notified(1950))).toBe(false);
+    expect(check(notified(0, { faults: ['DeleteItem freeze'] }))).toBe(false);
+    expect(check(notified(0, { landed: landed(grant('a', 2000)) }))).toBe(false);
   });
 
   it('the checker finds a line with more waiters than its quota', () => {

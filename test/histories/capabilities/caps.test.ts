@@ -133,7 +133,7 @@ it('a first try keeps cap and `latest` of the record, and `cap_ttl`', () => {
     const [effect] = effectsOf('UpdateItem', write, () => ({ Attributes: before }));
     return effect?.what === 'lock' ? effect.state : undefined;
   };
-  const capped = { cap: { limit: 3, until: undefined }, capAt: 5, latest: 'name', guardedUntil: 9000 };
+  const capped = { cap: { limit: 3, until: undefined }, capAt: 5, latest: 'name', heldForOthersUntil: 9000 };
   expect(on(Attributes)).toMatchObject(capped);
-  expect(on({})).toMatchObject({ used: 1, guardedUntil: 7000 });
+  expect(on({})).toMatchObject({ used: 1, heldForOthersUntil: 7000 });
 });

@@ -93,11 +93,11 @@ describe('the order of a line', () => {
     const again = did('a', { what: 'deadline', ms: 1500, ticket: '1000 a', deadline: BEGIN + 20_000 });
     expect(check(joins('a', 1000), again, plain)).toEqual([]);
     expect(overtaken([joins('a', 1000), plain], { key: KEY, mayLoseMark: true }, facts)).toEqual([]);
-    const unheard = [did('s', query(1200), grant(1210, 'a', '1000 a')), did('q', grant(1900, 'q'))];
-    expect(check(joins('a', 1000), ...unheard, plain)).toEqual([]);
+    const unclaimed = [did('s', query(1200), grant(1210, 'a', '1000 a')), did('q', grant(1900, 'q'))];
+    expect(check(joins('a', 1000), ...unclaimed, plain)).toEqual([]);
     const second = did('a', row(1100, 'a'), mark(1105, '1100 a'));
-    expect(check(joins('a', 1000), second, ...unheard, plain)).toEqual([]);
-    expect(check(joins('a', 1000), ...unheard, joins('a', 1950), plain)).toEqual([promise]);
+    expect(check(joins('a', 1000), second, ...unclaimed, plain)).toEqual([]);
+    expect(check(joins('a', 1000), ...unclaimed, joins('a', 1950), plain)).toEqual([promise]);
   });
 
   it('a call that can know serves the moved waiter first, and once', () => {

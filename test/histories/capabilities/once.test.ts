@@ -26,7 +26,7 @@ const completed = (fence: number, at: [number, number], slot = '1') =>
     ...{ key, completed: true, repeated: false, slot, fence },
   });
 
-const told = (fence: number, at: [number, number], slot = '1') =>
+const answered = (fence: number, at: [number, number], slot = '1') =>
   entry('onceBegin', { key, holder: 'x', requestId: `x${at[0]}`, slot }, at, 'ok', {
     ...{ outcome: 'done', key, slot, result: `of ${fence}`, fence },
   });
@@ -35,7 +35,13 @@ const check = (...entries: Entry[]) => promises(once.check(entries, facts));
 
 it('the checker of once accepts that a worker is replaced after its time', () => {
   const repeat = completed(2, [1700, 1710]);
-  const entries = [run(1, [0, 10]), run(2, [1550, 1560]), completed(2, [1600, 1610]), repeat, told(2, [1800, 1810])];
+  const entries = [
+    run(1, [0, 10]),
+    run(2, [1550, 1560]),
+    completed(2, [1600, 1610]),
+    repeat,
+    answered(2, [1800, 1810]),
+  ];
   expect(check(...entries)).toEqual([]);
 });
 
@@ -44,7 +50,7 @@ it('the checker of once finds two workers at once', () => {
 });
 
 it('the checker of once finds two results of a slot, or an unstored one', () => {
-  const first = [run(1, [0, 10]), completed(1, [20, 30]), told(1, [40, 50])];
+  const first = [run(1, [0, 10]), completed(1, [20, 30]), answered(1, [40, 50])];
   expect(
     check(
       ...first,
@@ -52,10 +58,10 @@ it('the checker of once finds two results of a slot, or an unstored one', () => 
         completed: false,
         reason: 'taken',
       }),
-      told(2, [80, 90]),
+      answered(2, [80, 90]),
     ),
   ).toContain(ONE_RESULT);
-  expect(check(run(1, [0, 10]), told(1, [40, 50]))).toEqual([ONE_RESULT]);
+  expect(check(run(1, [0, 10]), answered(1, [40, 50]))).toEqual([ONE_RESULT]);
 });
 
 it('the checker of once finds a run of a done or earlier slot', () => {

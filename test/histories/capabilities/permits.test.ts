@@ -147,18 +147,18 @@ interface Left {
   ring?: Record<number, string>;
   isMarked?: boolean;
   /** Null if third-party clients may take the key. */
-  guardedUntil?: number | null;
+  heldForOthersUntil?: number | null;
 }
 
 const left = (
   ms: number,
   entries: HolderEntry[],
-  { used, ring = {}, isMarked = false, guardedUntil = BEGIN + 1_000_000 }: Left = {},
+  { used, ring = {}, isMarked = false, heldForOthersUntil = BEGIN + 1_000_000 }: Left = {},
 ): Effect => ({
   what: 'lock',
   ms,
   state: {
-    ...{ isForeign: false, guardedUntil: guardedUntil ?? undefined },
+    ...{ isForeign: false, heldForOthersUntil: heldForOthersUntil ?? undefined },
     used: used ?? entries.reduce((sum, { weight }) => sum + weight, 0),
     entries,
     ring: Array.from({ length: 8 }, (_, slot) => ({ name: ring[slot], broken: undefined })),
@@ -166,17 +166,17 @@ const left = (
   },
 });
 /** A call without an answer, because other tests check what answers say. */
-const unheard = (who: string, ms: number, more: object = {}): Entry =>
+const unanswered = (who: string, ms: number, more: object = {}): Entry =>
   entry('acquire', request(who, { limit: 2, ...more }), [ms]);
 const comesIn = (who: string, ms: number, others: HolderEntry[] = [], more: object = {}) =>
-  did(who, unheard(who, ms, more), left(ms, [...others, standing(who, ms)]));
+  did(who, unanswered(who, ms, more), left(ms, [...others, standing(who, ms)]));
 
 describe('the record', () => {
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
   it('the record of a key counts the weight of all holders', () => {
     expect(check(comesIn('a', 100), comesIn('b', 200, [a]))).toEqual([]);
-    const miscounted = did('b', unheard('b', 200), left(200, [a, b], { used: 1 }));
+    const miscounted = did('b', unanswered('b', 200), left(200, [a, b], { used: 1 }));
     expect(check(comesIn('a', 100), miscounted)).toEqual(['the record counts the weight of all who are in it']);
   });
 
@@ -184,33 +184,33 @@ describe('the record', () => {
     const promise = 'nobody is granted a permit past its limit';
     expect(check(comesIn('a', 100), comesIn('b', 200, [a], { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100, [], { limit: 1 }), comesIn('b', 200, [a]))).toEqual([]);
-    const stranger = did('b', unheard('b', 200), left(200, [standing('z', 200)]));
+    const stranger = did('b', unanswered('b', 200), left(200, [standing('z', 200)]));
     expect(check(comesIn('a', 100), stranger)).toEqual([promise]);
   });
 
   it('the record of a key has fences that rise', () => {
-    const low = did('b', unheard('b', 200), left(200, [a, standing('b', 90)]));
+    const low = did('b', unanswered('b', 200), left(200, [a, standing('b', 90)]));
     expect(check(comesIn('a', 100), low)).toEqual(['fences rise with each grant']);
   });
 
   it('the record of a key has one permit for each request, ever', () => {
     const promise = 'a request has one permit';
-    const back = did('a', unheard('a', 150), left(150, [], { ring: { 4: nameOf('a') } }));
-    const again = did('a', unheard('a', 300), left(300, [standing('a', 300)]));
+    const back = did('a', unanswered('a', 150), left(150, [], { ring: { 4: nameOf('a') } }));
+    const again = did('a', unanswered('a', 300), left(300, [standing('a', 300)]));
     expect(check(comesIn('a', 100), back, again)).toEqual([promise]);
-    const expired = did('b', unheard('b', 9000), left(9000, [standing('b', 9000)]));
+    const expired = did('b', unanswered('b', 9000), left(9000, [standing('b', 9000)]));
     expect(
       check(
         comesIn('a', 100),
         expired,
-        did('a', unheard('a', 9500), left(9500, [standing('b', 9000), standing('a', 9500)])),
+        did('a', unanswered('a', 9500), left(9500, [standing('b', 9000), standing('a', 9500)])),
       ),
     ).toEqual([]);
     const others = Array.from({ length: 8 }, (_, nth) => [
       comesIn(`o${nth}`, 160 + 10 * nth),
       did(
         'o',
-        unheard('o', 165 + 10 * nth),
+        unanswered('o', 165 + 10 * nth),
         left(165 + 10 * nth, [], { ring: { [(160 + 10 * nth) % 8]: nameOf(`o${nth}`) } }),
       ),
     ]).flat();
@@ -220,8 +220,8 @@ describe('the record', () => {
 
   it('the record of a key shows each holder to third-party clients', () => {
     const promise = 'third-party clients take a held key for held';
-    const shown = (guardedUntil: number | null, path = `h${nameOf('a')}`) =>
-      check(did('a', unheard('a', 100), left(100, [{ ...a, path }], { guardedUntil })));
+    const shown = (heldForOthersUntil: number | null, path = `h${nameOf('a')}`) =>
+      check(did('a', unanswered('a', 100), left(100, [{ ...a, path }], { heldForOthersUntil })));
     expect(shown(a.expiresAt)).toEqual([]);
     expect(shown(null)).toEqual([promise]);
     expect(shown(a.expiresAt - facts.spreadMs)).toEqual([]);
@@ -231,7 +231,7 @@ describe('the record', () => {
   it('the record of a key has exclusive fences that are not behind the clock', () => {
     const alone = { path: ALONE, weight: 1_000_000 };
     const has = (fence: number) =>
-      check(did('a', unheard('a', 100, { limit: undefined }), left(100, [standing('a', 100, { ...alone, fence })])));
+      check(did('a', unanswered('a', 100, { limit: undefined }), left(100, [standing('a', 100, { ...alone, fence })])));
     expect(has(BEGIN + 100)).toEqual([]);
     expect(has(BEGIN + 99)).toEqual(['the fence of an exclusive grant is not behind the clock']);
   });
@@ -244,24 +244,25 @@ describe('the record', () => {
         expiresAt: BEGIN + ms + 5000,
       });
     const has = (who: string, ms: number) =>
-      did(who, unheard(who, ms, { limit: undefined }), left(ms, [alone(who, ms)]));
-    const ends = (who: string, ms: number): Entry => did(who, unheard('x', ms), { what: 'end', ms }, released(ms + 1));
+      did(who, unanswered(who, ms, { limit: undefined }), left(ms, [alone(who, ms)]));
+    const ends = (who: string, ms: number): Entry =>
+      did(who, unanswered('x', ms), { what: 'end', ms }, released(ms + 1));
     const released = (ms: number): Effect => ({ what: 'lock', ms, state: 'released' });
     expect(check(has('a', 100), ends('a', 200), has('a', 300))).toEqual(['a request has one permit']);
     expect(check(has('a', 100), ends('a', 200), has('b', 300), ends('b', 400), has('a', 500))).toEqual([]);
   });
 
   it('the record of a key keeps and never shortens permits in use', () => {
-    const took = (ms: number) => did('b', unheard('b', ms), left(ms, [standing('b', ms)]));
-    const told = { ...comesIn('a', 100), ...grant('a', 100), landed: comesIn('a', 100).landed ?? [] };
-    expect(check(told, took(5200))).toEqual([]);
-    expect(check(told, took(5000))).toEqual(['nobody loses a permit before its time']);
+    const took = (ms: number) => did('b', unanswered('b', ms), left(ms, [standing('b', ms)]));
+    const answered = { ...comesIn('a', 100), ...grant('a', 100), landed: comesIn('a', 100).landed ?? [] };
+    expect(check(answered, took(5200))).toEqual([]);
+    expect(check(answered, took(5000))).toEqual(['nobody loses a permit before its time']);
     const back = did('a', release('a', 100, 1000), left(1000, [], { ring: { 4: nameOf('a') } }));
-    expect(check(told, back)).toEqual([]);
-    const beat = (ms: number, more: object) => did('a', unheard('a', ms), left(ms, [{ ...a, ...more }]));
-    expect(check(told, beat(2000, { expiresAt: a.expiresAt - 1 }))).toEqual(['no permit is shortened']);
-    expect(check(told, beat(2000, { expiresAt: a.expiresAt + 1 }))).toEqual([]);
-    const window = did('a', unheard('a', 100), left(100, [{ ...a, claimTtlMs: 3000 }]));
+    expect(check(answered, back)).toEqual([]);
+    const beat = (ms: number, more: object) => did('a', unanswered('a', ms), left(ms, [{ ...a, ...more }]));
+    expect(check(answered, beat(2000, { expiresAt: a.expiresAt - 1 }))).toEqual(['no permit is shortened']);
+    expect(check(answered, beat(2000, { expiresAt: a.expiresAt + 1 }))).toEqual([]);
+    const window = did('a', unanswered('a', 100), left(100, [{ ...a, claimTtlMs: 3000 }]));
     expect(check(window, beat(150, { expiresAt: a.expiresAt - 1 }))).toEqual([]);
   });
 
@@ -283,8 +284,8 @@ describe('the record', () => {
     const full = [comesIn('a', 100), comesIn('b', 200, [a])];
     expect(check(...full, refused('c', 5500, 'LeaseHeld'))).toEqual([]);
     expect(check(...full, refused('c', 6400, 'LeaseHeld'))).toEqual([promise]);
-    const marked = did('d', unheard('d', 300), left(300, [a, b], { isMarked: true }));
-    const waits = did('d', unheard('d', 300), {
+    const marked = did('d', unanswered('d', 300), left(300, [a, b], { isMarked: true }));
+    const waits = did('d', unanswered('d', 300), {
       ...{ what: 'row', ms: 300, ticket: '300 d', request: nameOf('d'), deadline: BEGIN + 60_000 },
     } as const);
     expect(check(...full, waits, marked, refused('c', 6400, 'LeaseHeld'))).toEqual(['no ticket remains']);
@@ -305,24 +306,24 @@ describe('the line', () => {
   const granted = (who: string, ms: number, ticket?: string) =>
     ({ what: 'grant', ms, request: nameOf(who), ticket, fence: ms }) as const;
   const joins = (who: string, ms: number) =>
-    did(who, unheard(who, ms), row(who, ms), { what: 'mark', ms: ms + 5, ticket: ticketOf(who, ms) });
+    did(who, unanswered(who, ms), row(who, ms), { what: 'mark', ms: ms + 5, ticket: ticketOf(who, ms) });
   const leaves = (ms: number, ...tickets: string[]) =>
-    did('z', unheard('z', ms), ...tickets.map((ticket) => gone(ms, ticket)));
+    did('z', unanswered('z', ms), ...tickets.map((ticket) => gone(ms, ticket)));
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
   it('waiters and plain callers do not overtake the line of a key', () => {
     const promise = 'nobody in line is overtaken';
     const line = [joins('a', 100), joins('b', 200)];
     const over = leaves(9000, '0100 a', '0200 b');
-    const first = did('p', unheard('p', 290), { what: 'query', ms: 290 }, granted('a', 300, '0100 a'));
-    const second = did('p', unheard('p', 310), { what: 'query', ms: 310 }, granted('b', 320, '0200 b'));
+    const first = did('p', unanswered('p', 290), { what: 'query', ms: 290 }, granted('a', 300, '0100 a'));
+    const second = did('p', unanswered('p', 310), { what: 'query', ms: 310 }, granted('b', 320, '0200 b'));
     expect(check(...line, first, second, over)).toEqual([]);
     expect(check(...line, second, over)).toEqual([promise]);
-    expect(check(...line, did('c', unheard('c', 300), granted('c', 300)), over)).toEqual([promise]);
-    const both = did('p', unheard('p', 290), { what: 'query', ms: 290 }, granted('a', 300, '0100 a'), {
+    expect(check(...line, did('c', unanswered('c', 300), granted('c', 300)), over)).toEqual([promise]);
+    const both = did('p', unanswered('p', 290), { what: 'query', ms: 290 }, granted('a', 300, '0100 a'), {
       ...granted('b', 301, '0200 b'),
     });
-    expect(check(...line, both, did('c', unheard('c', 400), granted('c', 400)), over)).toEqual([]);
+    expect(check(...line, both, did('c', unanswered('c', 400), granted('c', 400)), over)).toEqual([]);
   });
 
   it('the first waiter of a key never waits beside free room', () => {
@@ -339,7 +340,7 @@ describe('the line', () => {
         row('c', 1000),
       );
     const over = leaves(20_000, '1000 c', '0900 b');
-    const full = did('b', unheard('b', 200), left(200, [a, b]));
+    const full = did('b', unanswered('b', 200), left(200, [a, b]));
     const half = (ms: number) => did('a', release('a', 100, ms), left(ms, [b], { ring: { 4: nameOf('a') } }));
     expect(check(comesIn('a', 100), full, waits(), over)).toEqual([]);
     expect(check(comesIn('a', 100), full, waits(), half(4000), over)).toEqual([promise]);
@@ -353,13 +354,13 @@ describe('the line', () => {
     expect(check(joins('a', 100))).toEqual(['no ticket remains']);
   });
 
-  const task = (told: Record<string, unknown>, ms: number | undefined, outcome?: string) =>
+  const task = (answered: Record<string, unknown>, ms: number | undefined, outcome?: string) =>
     entry(
       'task',
       request('t', { limit: 2, token: 'T', ticket: 'x' }),
       ms === undefined ? [100] : [100, ms],
       outcome,
-      told,
+      answered,
       {
         actor: 't',
       },
@@ -371,12 +372,12 @@ describe('the line', () => {
     expect(check(task({}, undefined))).toEqual(['no parked task is forgotten']);
     expect(check(task({ ...body, remainingMs: 4400 }, 200))).toEqual(['a task gets its whole ttl']);
     expect(check(task(body, 200), { ...task(body, 210), actor: 'u', input: request('u', { limit: 2 }) })).toContain(
-      'each grant is told once',
+      'each grant is sent to one task',
     );
     const cancelled = entry('cancelWaiter', { key: KEY, ticket: 'x' }, [120, 130], 'ok', {
       cancelled: true,
     });
-    expect(check(task(body, 200), cancelled)).toEqual(['a cancelled task is told so, and never granted']);
+    expect(check(task(body, 200), cancelled)).toEqual(['a cancelled task is notified, and never granted']);
     expect(check(task({ reason: 'cancelled' }, 125, 'LeaseLost'), cancelled)).toEqual([]);
   });
 
@@ -449,7 +450,7 @@ describe('effects', () => {
     const theirs = { ...Key, lease_version: { S: 'theirs' }, lease_expiry: { N: '7' } };
     const none = { used: 0, entries: [], isMarked: false };
     expect(effectsOf('PutItem', { TableName, Item: theirs }, () => ({}))).toMatchObject([
-      { key: KEY, what: 'lock', state: { ...none, isForeign: true, guardedUntil: 7000 } },
+      { key: KEY, what: 'lock', state: { ...none, isForeign: true, heldForOthersUntil: 7000 } },
     ]);
     expect(effectsOf('DeleteItem', { TableName, Key }, () => ({}))).toEqual([
       { key: KEY, what: 'lock', state: NO_LOCK },

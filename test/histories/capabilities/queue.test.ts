@@ -11,7 +11,7 @@ const at = (ms: number) => new Date(T0 + ms).toISOString();
 /** A task that parked at the first moment, and was notified at the second. */
 const task = (
   who: string,
-  [parked, told]: [number] | [number, number],
+  [parked, answered]: [number] | [number, number],
   outcome = 'ok',
   body: object = {},
   more: Record<string, unknown> = {},
@@ -28,15 +28,15 @@ const task = (
       parkedMs: parked + 5,
       ...more,
     },
-    told === undefined ? [parked] : [parked, told],
+    answered === undefined ? [parked] : [parked, answered],
     outcome,
     {
       ...(outcome === 'ok' && {
         leaseId: who,
-        fence: told,
-        acquiredAt: at((told ?? 0) - 5),
-        expiresAt: at((told ?? 0) + 5000),
-        waitedMs: (told ?? 0) - parked,
+        fence: answered,
+        acquiredAt: at((answered ?? 0) - 5),
+        expiresAt: at((answered ?? 0) + 5000),
+        waitedMs: (answered ?? 0) - parked,
         remainingMs: 5000,
         repeated: false,
       }),
@@ -119,20 +119,20 @@ it('a task with a bound grant of its execution may pass parked tasks', () => {
 });
 
 it('a parked task was served if another call of its request had the grant', () => {
-  const untold = task('a', [2000, 20_000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
+  const unnotified = task('a', [2000, 20_000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
   const calls = [bring('a', 2000), bring('b', 4000), release('a', 6000), release('b', 15_000)];
-  expect(check(untold, ...calls, asks('a', [5100, 5200]), task('b', [4000, 9000]))).toEqual([]);
+  expect(check(unnotified, ...calls, asks('a', [5100, 5200]), task('b', [4000, 9000]))).toEqual([]);
   const later = asks('a', [16_000, 16_010], 'ok', { acquiredAt: at(16_000), fence: 16_000 });
-  expect(check(untold, ...calls, later, task('b', [4000, 9000]))).toContain(order);
+  expect(check(unnotified, ...calls, later, task('b', [4000, 9000]))).toContain(order);
 });
 
 it('a parked task comes earlier if its request had an earlier position', () => {
   const first = task('a', [2000, 20_000]);
   const second = task('b', [4000, 9000], 'ok', {}, { requestId: 'b' });
   const calls = [bring('a', 2000), bring('b', 4000), release('b', 15_000)];
-  const told = { acquiredAt: at(8995), fence: 9000 };
-  expect(check(first, second, ...calls, asks('b', [1900, 9010], 'ok', told))).toEqual([]);
-  expect(check(first, second, ...calls, asks('b', [3000, 9010], 'ok', told))).toEqual([order]);
+  const answered = { acquiredAt: at(8995), fence: 9000 };
+  expect(check(first, second, ...calls, asks('b', [1900, 9010], 'ok', answered))).toEqual([]);
+  expect(check(first, second, ...calls, asks('b', [3000, 9010], 'ok', answered))).toEqual([order]);
   const another = asks('b', [1900, 9010], 'LeaseHeld');
   expect(check(first, second, ...calls, { ...another, input: { ...another.input, requestId: 'c' } })).toEqual([order]);
 });
@@ -140,7 +140,7 @@ it('a parked task comes earlier if its request had an earlier position', () => {
 it('the checker finds two parked tasks that hold at once, or share a grant', () => {
   expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
   expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
-    'each grant is told once',
+    'each grant is sent to one task',
   );
   const ended = ends('a', 5500);
   expect(check(task('a', [2000, 5000]), ended, task('b', [2100, 6000]))).toEqual([]);
@@ -162,8 +162,8 @@ it('a parked task may be refused as released only after it was notified', () => 
   const requestId = { requestId: 'r' };
   const refused = task('a', [9000, 9010], 'LeaseLost', { reason: 'released' }, requestId);
   expect(check(refused)).toEqual([never]);
-  const told = task('a', [2000, 5000], 'ok', {}, requestId);
-  expect(check(told, release('a', 6000), refused)).toEqual([]);
+  const answered = task('a', [2000, 5000], 'ok', {}, requestId);
+  expect(check(answered, release('a', 6000), refused)).toEqual([]);
   const broken = task('a', [9000, 9010], 'LeaseLost', { reason: 'broken' }, requestId);
   expect(check(broken)).toEqual([]);
 });
@@ -178,9 +178,9 @@ it('a parked task shares its grant with a client that asks in its name', () => {
   expect(check(task('a', [2000, 5000]), asks('a', [5100, 5200]))).toEqual([]);
   expect(check(asks('a', [1900, 5200]), task('a', [2000, 5000]))).toEqual([]);
   const twice = check(task('a', [2000, 5000]), asks('a', [5100, 5200], 'ok', { repeated: false }));
-  expect(twice).toContain('each grant is told once');
+  expect(twice).toContain('each grant is sent to one task');
   const asNew = [task('a', [2000, 5000]), asks('a', [5100, 5200]), asks('a', [5300, 5400], 'ok', { repeated: false })];
-  expect(check(...asNew)).toContain('each grant is told once');
+  expect(check(...asNew)).toContain('each grant is sent to one task');
 });
 
 it("a parked task's client may be granted the lease that it meets", () => {
@@ -218,7 +218,7 @@ it('a parked task is the holder before, even if its execution has ended', () => 
   const naming = (fence: number) => task('b', [2100, 9000], 'ok', { previous: { fence } });
   const history = [plain('p', 1000), release('p', 4000), task('a', [2000, 5000]), ended];
   expect(check(...history, naming(5000))).toEqual([]);
-  expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that was told']);
+  expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that received its grant']);
 });
 
 it('the checker finds two targets at once, unless the first lost its lease', () => {
@@ -285,8 +285,8 @@ it('a parked task that is refused a bound grant must not hold it afterwards', ()
   expect(meets(granting(), met(6000, { state: 'free' }), met(7000, { fence: 5500 }))).toEqual([]);
   expect(meets(granting({ faults: ['PutItem death'] }), met(6000))).toEqual([]);
   expect(meets(granting(), met(6000), entry('repairQueues', {}, [4000, 6000], 'ok', {}))).toEqual([]);
-  const told = task('a', [2000, 5000], 'ok', {}, { ttlSeconds: undefined, bound: true });
-  expect(check(told, bring('a', 2000), granting(), met(6000, { fence: 4995 }))).not.toContain(
+  const answered = task('a', [2000, 5000], 'ok', {}, { ttlSeconds: undefined, bound: true });
+  expect(check(answered, bring('a', 2000), granting(), met(6000, { fence: 4995 }))).not.toContain(
     'a task that was refused never holds',
   );
 });
@@ -296,6 +296,6 @@ it('the checker finds a parked task that was cancelled and granted', () => {
   const cancelled = entry('cancelWaiter', { key: 'w-q0', ticket: granted.input.ticket }, [4000, 4010], 'ok', {
     cancelled: true,
   });
-  expect(check(granted, cancelled)).toEqual(['a cancelled task is told so, and never granted']);
+  expect(check(granted, cancelled)).toEqual(['a cancelled task is notified, and never granted']);
   expect(check(task('a', [2000, 4005], 'LeaseLost', { reason: 'cancelled' }), cancelled)).toEqual([]);
 });

@@ -6,7 +6,7 @@ import {
   HOLDER_ASKED,
   NO_OLDER,
   replacedRightly,
-  TOLD_RIGHTLY,
+  SUPERSEDED_RIGHTLY,
 } from '../../../verification/histories/capabilities/replaced.model.ts';
 import { entry, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
@@ -38,19 +38,19 @@ const asks = (who: string, ms: number, state: Partial<LockState>, replace = 'wai
   );
 const joins = (who: string, ms: number, entries: HolderEntry[] = [], replace?: string) =>
   asks(who, ms, { entries, latest: name(who), isMarked: true }, replace);
-const told = (who: string, by: string, ms: number, replace?: string) =>
+const supersededBy = (who: string, by: string, ms: number, replace?: string) =>
   entry('acquire', request(who, replace), [ms - 500, ms], 'Superseded', { by });
 const check = (...history: Entry[]) => promises(replacedRightly(history, KEY));
 
 const [a, b] = [joins('a', 1000), joins('b', 1100)];
 
 it('a request fails with Superseded only after a newer one has joined', () => {
-  expect(check(a, b, told('a', 'b', 1200, 'waiting'))).toEqual([]);
-  expect(check(a, b, told('b', 'a', 1200, 'waiting'))).toEqual([TOLD_RIGHTLY]);
-  expect(check(a, b, told('a', 'b', 1050, 'waiting'))).toEqual([TOLD_RIGHTLY]);
-  expect(check(a, b, told('a', 'c', 1200, 'waiting'))).toEqual([TOLD_RIGHTLY]);
+  expect(check(a, b, supersededBy('a', 'b', 1200, 'waiting'))).toEqual([]);
+  expect(check(a, b, supersededBy('b', 'a', 1200, 'waiting'))).toEqual([SUPERSEDED_RIGHTLY]);
+  expect(check(a, b, supersededBy('a', 'b', 1050, 'waiting'))).toEqual([SUPERSEDED_RIGHTLY]);
+  expect(check(a, b, supersededBy('a', 'c', 1200, 'waiting'))).toEqual([SUPERSEDED_RIGHTLY]);
   const other = asks('c', 1050, { latest: name('c') }, '');
-  expect(check(a, other, b, told('c', 'b', 1200))).toEqual([TOLD_RIGHTLY]);
+  expect(check(a, other, b, supersededBy('c', 'b', 1200))).toEqual([SUPERSEDED_RIGHTLY]);
 });
 
 it('a superseded request is not granted the key, unless it joins again', () => {

@@ -26,11 +26,11 @@ const WIDTH = LEFT + SECONDS * SECOND + 24;
 const STYLE = `
 text { font: 12px system-ui, sans-serif; fill: #333 }
 .page { fill: #fff } .grid { stroke: #ddd } .wait { fill: #c3cfdd } .work { fill: #2563c9 }
-.command { stroke: #b3261e; stroke-dasharray: 4 3 } .told { fill: #b3261e }
+.command { stroke: #b3261e; stroke-dasharray: 4 3 } .ending { fill: #b3261e }
 @media (prefers-color-scheme: dark) {
 text { fill: #ccc }
 .page { fill: #111820 } .grid { stroke: #333c46 } .wait { fill: #4a5868 } .work { fill: #6ea8fe }
-.command { stroke: #ff8a80 } .told { fill: #ff8a80 }
+.command { stroke: #ff8a80 } .ending { fill: #ff8a80 }
 }
 `;
 
@@ -66,7 +66,7 @@ export function pictureOf({ title, requests, commands }: Played): string {
   const lines = commands.map(
     ({ at, text }) =>
       `<line class="command" x1="${x(at)}" x2="${x(at)}" y1="${top - 4}" y2="${bottom}"/>
-<text class="told" x="${x(at)}" y="${top - 9}" text-anchor="middle">${escaped(text)}</text>`,
+<text class="ending" x="${x(at)}" y="${top - 9}" text-anchor="middle">${escaped(text)}</text>`,
   );
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img">
 <title>${escaped(title)}</title>

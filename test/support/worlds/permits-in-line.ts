@@ -58,8 +58,8 @@ export async function permitLineWorld(overrides: Overrides = {}) {
     rows: async (key: string) => (await world.rows(key)).filter(({ ticket }) => !ticket?.S?.startsWith('x')),
     ...rawKeys(dynamodb, dependencies.table),
     /** A task that receives the permit of `first` from the line, without a notice. */
-    untold: async (first: Proof, terms: object) => {
-      const parked = await park({ key: first.key, holder: 'untold', ...terms });
+    unnotified: async (first: Proof, terms: object) => {
+      const parked = await park({ key: first.key, holder: 'unnotified', ...terms });
       steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
       await release(first);
       steps.faults = {};

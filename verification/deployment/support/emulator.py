@@ -123,7 +123,7 @@ def lists_within_conditions():
 
 
 def aliases_in_the_arn_of_a_call():
-    """Lambda tells a function by which ARN it was invoked. The emulator leaves the alias out."""
+    """Lambda shows a function the ARN by which it was invoked. The emulator leaves the alias out."""
     effective = lambda_svc._effective_func_record_for_qualifier
 
     def named(func, qualifier):

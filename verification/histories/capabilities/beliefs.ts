@@ -48,20 +48,20 @@ function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] 
  */
 const reaches = (
   { actor, input: { redrivenAt, isOlder, isNamed } }: Entry,
-  told: Entry,
+  answered: Entry,
   entries: readonly Entry[],
 ): boolean => {
-  if (redrivenAt === undefined || told.calledAt.moment < Number(redrivenAt)) return true;
-  if (isOlder === true && told.actor !== actor) return true;
+  if (redrivenAt === undefined || answered.calledAt.moment < Number(redrivenAt)) return true;
+  if (isOlder === true && answered.actor !== actor) return true;
   const isAnsweredAgain = entries.some(
     ({ call, outcome, body, calledAt, answeredAt }) =>
       call === 'acquire' &&
       outcome === 'ok' &&
-      body?.leaseId === told.body?.leaseId &&
+      body?.leaseId === answered.body?.leaseId &&
       calledAt.moment > Number(redrivenAt) &&
-      Number(answeredAt?.moment) < told.calledAt.moment,
+      Number(answeredAt?.moment) < answered.calledAt.moment,
   );
-  return isNamed === true && told.call === 'heartbeat' && !isAnsweredAgain;
+  return isNamed === true && answered.call === 'heartbeat' && !isAnsweredAgain;
 };
 
 const grantOf = (entries: readonly Entry[], lease: string): Entry | undefined =>

@@ -18,9 +18,9 @@ const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
 
 type Facts = Pick<WorldFacts, 'spreadMs'>;
 
-const TOLD_IN_TIME = 'a task is notified within two minutes after its deadline';
-const GRANT_TOLD = 'a task is notified of its grant within two minutes';
-const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
+const NOTIFIED_IN_TIME = 'a task is notified within two minutes after its deadline';
+const GRANT_NOTIFIED = 'a task is notified of its grant within two minutes';
+const GRANT_NOTIFIED_AGAIN = 'a task that is tried again is notified of its grant within two minutes';
 const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
 const FREED_BY_FAILED_READ =
@@ -61,7 +61,7 @@ const grantsOn = (history: readonly Entry[], key: string) =>
   eventsOf(history, key).filter((event) => event.what === 'grant');
 
 /** Overdue tasks are notified by an undisturbed run. If a grant was made just before that run, the next run notifies its task. */
-export function toldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
+export function notifiedInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
   const grants = grantsOn(history, key);
   const tasks = tasksOf(history, key);
   return tasks.flatMap((task) => {
@@ -70,7 +70,7 @@ export function toldInTime(history: readonly Entry[], key: string, facts: Facts)
     const youngMs = run.calledAt.ms - NOTIFIED_AFTER_MS - facts.spreadMs;
     if (grants.some(({ request, ms }) => nameOf(task) === request && ms > youngMs)) return [];
     const detail = `${task.actor} still waits after ${run.answeredAt.ms.toFixed(0)} ms`;
-    return [{ promise: TOLD_IN_TIME, detail, entries: [task, run] }];
+    return [{ promise: NOTIFIED_IN_TIME, detail, entries: [task, run] }];
   });
 }
 
@@ -78,11 +78,11 @@ export function toldInTime(history: readonly Entry[], key: string, facts: Facts)
 const ENDS = new Set(['release', 'breakLease', 'cancelWaiter', 'withdraw', 'executionEnds', 'heartbeat']);
 
 /** A task is notified of the grant of its request while the grant stands, even if the task was tried again since. */
-export function grantToldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
+export function grantNotifiedInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
   const grants = grantsOn(history, key);
   const tasks = tasksOf(history, key);
   return grants.flatMap((grant, nth) => {
-    const untold = tasks.find((task) => {
+    const unnotified = tasks.find((task) => {
       if (nameOf(task) !== grant.request) return false;
       const fromMs = Math.max(grant.ms, parkedMs(task)) + NOTIFIED_AFTER_MS + facts.spreadMs + UNDER_WAY_MS;
       const run = undisturbedRun(history, fromMs);
@@ -95,12 +95,13 @@ export function grantToldInTime(history: readonly Entry[], key: string, facts: F
       );
       return !mayHaveEnded && !grants.slice(nth + 1).some(({ ms }) => ms < ranMs);
     });
-    if (!untold) return [];
-    const detail = `${untold.actor} has not heard of its grant with fence ${grant.fence}`;
+    if (!unnotified) return [];
+    const detail = `${unnotified.actor} was not notified of its grant with fence ${grant.fence}`;
     const isAgain = tasks.some(
-      (one) => one !== untold && one.calledAt.moment < untold.calledAt.moment && nameOf(one) === nameOf(untold),
+      (one) =>
+        one !== unnotified && one.calledAt.moment < unnotified.calledAt.moment && nameOf(one) === nameOf(unnotified),
     );
-    return [{ promise: isAgain ? GRANT_TOLD_AGAIN : GRANT_TOLD, detail, entries: [untold, grant.entry] }];
+    return [{ promise: isAgain ? GRANT_NOTIFIED_AGAIN : GRANT_NOTIFIED, detail, entries: [unnotified, grant.entry] }];
   });
 }
 
@@ -214,7 +215,7 @@ function mayStay(history: readonly Entry[], { grant, end }: { grant: Entry; end:
 }
 
 /** A caller that was granted the key in line has more than half of its ttl left, however late its claim was answered. */
-export function toldWholeToCallers(
+export function wholeForCallers(
   history: readonly Entry[],
   key: string,
   promise: typeof WHOLE_LEASE | typeof WHOLE_PERMIT,

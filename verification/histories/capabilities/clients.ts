@@ -146,7 +146,7 @@ class Process {
   }
 
   #noteHeld(leaseId: string, { isHeld, reason }: Turn): void {
-    this.#caller.note(HOLDS, { key: this.#key, lease: leaseId }).tell('ok', { isHeld, reason });
+    this.#caller.note(HOLDS, { key: this.#key, lease: leaseId }).answer('ok', { isHeld, reason });
   }
 
   #isDead(): boolean {
@@ -167,15 +167,15 @@ class Process {
     await caller.sleep(ms);
   }
 
-  async #ask<Told extends Next | Turn>(what: What, session = this.#session): Promise<Told> {
+  async #ask<Reply extends Next | Turn>(what: What, session = this.#session): Promise<Reply> {
     const { simulation } = this.#caller.world;
     const wall = (BEGIN + simulation.now + this.#wallOffMs) / 1000;
     const monotonic = (simulation.now - this.#stoodStillMs) / 1000;
     const command = { ...what, session, now: [wall, monotonic] as const };
-    const told = await simulation.busily(() => ask<Told>(command));
-    for (const [later, seconds] of told.later)
+    const reply = await simulation.busily(() => ask<Reply>(command));
+    for (const [later, seconds] of reply.later)
       simulation.spawn(`${this.#caller.name} later`, {}, () => this.#later(later, seconds));
-    return told;
+    return reply;
   }
 
   /** A withdrawal that comes when the lost request must have ended, unless the process has died. */
@@ -215,7 +215,7 @@ class Process {
 function heldWithoutGrant(history: readonly Entry[]): Violation[] {
   const answers = history.filter(({ call, body }) => call === HOLDS && body?.isHeld === true);
   if (answers.length === 0) return [];
-  const granted = history.flatMap((entry) => told(entry));
+  const granted = history.flatMap((entry) => believedFrom(entry));
   for (const answer of answers) {
     const { ms } = answer.calledAt;
     const own = granted.filter(({ lease }) => lease === answer.input.lease);
@@ -232,4 +232,4 @@ function heldWithoutGrant(history: readonly Entry[]): Violation[] {
 }
 
 /** The time during which a single answer lets its caller hold the lease. */
-const told = (entry: Entry) => beliefs([entry]);
+const believedFrom = (entry: Entry) => beliefs([entry]);

@@ -24,12 +24,12 @@ export interface CommitOperation extends Timed {
   commitId: string;
 }
 
-export const UNTOLD = 'call ';
+export const UNNAMED = 'call ';
 
 /** The commit id: that of the caller, or the one that an answer or an error names. */
 export function commitIdOf({ id, input, body }: Entry): string {
   const retryWith = body?.retryWith as { commitId?: string } | undefined;
-  return String(input.commitId ?? body?.commitId ?? retryWith?.commitId ?? `${UNTOLD}${id}`);
+  return String(input.commitId ?? body?.commitId ?? retryWith?.commitId ?? `${UNNAMED}${id}`);
 }
 
 export const etagOf = (body: string): string => `"${createHash('md5').update(body).digest('hex')}"`;
@@ -75,8 +75,8 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
   switch (outcome) {
     case 'ok':
       if (hasLanded) {
-        const isTold = body.etag === null ? state.etag !== etag : body.etag === etag && state.etag === etag;
-        return isTold && (body.repeated === true || struck) ? [state] : [];
+        const isRight = body.etag === null ? state.etag !== etag : body.etag === etag && state.etag === etag;
+        return isRight && (body.repeated === true || struck) ? [state] : [];
       }
       // The commit landed here, and others followed before its answer found it.
       return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
@@ -122,9 +122,9 @@ function resetFence(state: ObjectState, { entry, commitId }: CommitOperation, fa
         return (body.repeated === true || struck) && body.etag === (isLatest ? state.etag : null) ? [state] : [];
       return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
     case 'PreconditionFailed': {
-      const isTold =
+      const isRight =
         body.etag === state.etag && (!('fence' in body) || isSameFence(body.fence as Fence | null, state.fence));
-      return isTold && !isOpen && mayRefuse(state, commitId, facts) ? [state] : [];
+      return isRight && !isOpen && mayRefuse(state, commitId, facts) ? [state] : [];
     }
     default:
       return [];
@@ -147,7 +147,7 @@ function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
 /** The service makes an id for a call without one. If that call has no answer, nobody knows the id. */
 function isLast({ landed }: ObjectState, commitId: string | null): boolean {
   const last = landed.at(-1) ?? null;
-  return last === commitId || (last?.startsWith(UNTOLD) === true && commitId !== null);
+  return last === commitId || (last?.startsWith(UNNAMED) === true && commitId !== null);
 }
 
 /** A writer of the Rust crate. Its PUT is unconditional, and the records in DynamoDB make it a compare-and-swap. */

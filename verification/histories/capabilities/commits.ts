@@ -8,7 +8,7 @@ import { type Entry, isUnknown, saysNothing, type Violation } from '../history.t
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS, COMMIT_TIMEOUT_MS, MAX_CLOCK_SKEW_RATE } from '../service.ts';
 import { currentThread } from '../simulation.ts';
-import { commitIdOf, commitModel, commitOperations, UNTOLD } from './commits.model.ts';
+import { commitIdOf, commitModel, commitOperations, UNNAMED } from './commits.model.ts';
 import { grantsOf, LEASE_KEYS } from './leases.ts';
 
 /** Every write of the first path has a fence of the first lease. Third-party writers share the other path. */
@@ -101,7 +101,9 @@ export const commits: Capability = {
 
   async settle(caller) {
     const { entries, prefix } = caller.world;
-    const open = entries.filter((entry) => isWrite(entry) && isUnknown(entry) && !commitIdOf(entry).startsWith(UNTOLD));
+    const open = entries.filter(
+      (entry) => isWrite(entry) && isUnknown(entry) && !commitIdOf(entry).startsWith(UNNAMED),
+    );
     const ids = new Map(open.map((entry) => [commitIdOf(entry), entry]));
     for (const [commitId, { call, input }] of ids)
       await untilDecided(caller, { ...input, commitId, waitSeconds: 0 }, call);

@@ -5,7 +5,7 @@ import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry } from '../history.ts';
 import type { TaskResult } from '../step-functions.ts';
-import { type Grant, type Terms, TTLS, tellOfEnd, workUnder } from './work.ts';
+import { type Grant, sendEnd, type Terms, TTLS, workUnder } from './work.ts';
 
 /** How many tries the step of a submitter has. */
 const MAX_SUBMISSIONS = 6;
@@ -78,9 +78,9 @@ export class DurableExecution {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     const one = this.#one;
-    for (const key of this.#keys) one.note('executionEnds', { key, holder: one.name, status }).tell('ok', {});
+    for (const key of this.#keys) one.note('executionEnds', { key, holder: one.name, status }).answer('ok', {});
     const stopDate = new Date(Math.floor(BEGIN + one.world.simulation.now)).toISOString();
-    tellOfEnd(one, this.#arn, { status, told: { status, stopDate } });
+    sendEnd(one, this.#arn, { status, event: { status, stopDate } });
   }
 
   /** What `waitForCallback` does: a step submits the callback, and the execution is suspended until the callback ends. */
@@ -98,19 +98,19 @@ export class DurableExecution {
     // The service makes this request id from the callback id.
     const requestId = `c-${createHash('sha256').update(id).digest('base64url')}`;
     const enteredMs = simulation.now;
-    const { entry, tell } = one.note('task', { ...request, parkSeconds, requestId, token: id });
-    const heard = await simulation.wait<TaskResult | undefined>((resume) => {
+    const { entry, answer: note } = one.note('task', { ...request, parkSeconds, requestId, token: id });
+    const received = await simulation.wait<TaskResult | undefined>((resume) => {
       service.durable.newCallback(this.#arn, id, (result) => {
-        if (result) tell(result.outcome, result.body);
+        if (result) note(result.outcome, result.body);
         else entry.input = { ...entry.input, closed: 'ended', closedMs: simulation.now };
         resume(result);
       });
       simulation.at(simulation.now + parkSeconds * 1000 + SPARE_MS, () => service.durable.close(id));
       this.#submit(submission, { requestId, entry });
     });
-    if (heard && one.strikes('submittedAgain', 0.1)) this.#submitAgain(submission, requestId, one.random() * 30_000);
-    if (heard?.outcome !== 'ok') return undefined;
-    return { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key, enteredMs };
+    if (received && one.strikes('submittedAgain', 0.1)) this.#submitAgain(submission, requestId, one.random() * 30_000);
+    if (received?.outcome !== 'ok') return undefined;
+    return { ...(received.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key, enteredMs };
   }
 
   /** The terms of a request: a ttl, or a bound grant whose grace lasts as long as code may run on. */

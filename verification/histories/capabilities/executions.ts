@@ -3,7 +3,7 @@ import { BEGIN } from '../clocks.ts';
 import type { TaskResult } from '../step-functions.ts';
 import { DurableExecution } from './durable.ts';
 import { replaceOf } from './operators.ts';
-import { type Bus, type Grant, type Terms, TTLS, tellOfEnd, USUAL_BUS, workUnder } from './work.ts';
+import { type Bus, type Grant, sendEnd, type Terms, TTLS, USUAL_BUS, workUnder } from './work.ts';
 
 const MAX_TRIES = 3;
 
@@ -23,7 +23,7 @@ export function startExecution(caller: Caller, keys: readonly string[], terms: T
   else caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms: all }).run());
 }
 
-export type Heard = TaskResult | 'aborted' | 'invocation failed' | 'timed out';
+export type Received = TaskResult | 'aborted' | 'invocation failed' | 'timed out';
 
 /** What a task asks for. */
 export interface TaskRequest {
@@ -52,12 +52,12 @@ export class Execution {
   isAborted = false;
   hasEnded = false;
   /** Whether its event says how and when it ended. An operator who invokes the function by hand need not say so. */
-  readonly tellsItsEnd: boolean = false;
+  readonly eventShowsEnd: boolean = false;
   readonly bus: Bus = USUAL_BUS;
   /** Called when it is aborted from outside. */
   onAbort: () => void = () => {};
   /** Lets the execution go on where it waits. */
-  #interrupt: (heard: Heard) => void = () => {};
+  #interrupt: (received: Received) => void = () => {};
 
   readonly #name: string;
   #tries = 0;
@@ -77,14 +77,14 @@ export class Execution {
   }
 
   /** One try of a task: it brings its token to the service, and waits for the result. */
-  async attempt(request: TaskRequest, { token, timeoutMs }: Attempt): Promise<Heard> {
+  async attempt(request: TaskRequest, { token, timeoutMs }: Attempt): Promise<Received> {
     const { simulation, service } = this.one.world;
-    const { entry, tell } = this.one.note('task', { ...request, token });
+    const { entry, answer: note } = this.one.note('task', { ...request, token });
     const task = service.stepFunctions.newTask(this.arn, token, (result) => {
-      tell(result.outcome, result.body);
+      note(result.outcome, result.body);
       this.#interrupt(result);
     });
-    const heard = simulation.wait<Heard>((resume) => {
+    const received = simulation.wait<Received>((resume) => {
       this.#interrupt = resume;
     });
     this.one.start(this.one.name, async (invoker) => {
@@ -94,7 +94,7 @@ export class Execution {
       entry.input = { ...entry.input, ticket, parked, parkedMs: simulation.now };
     });
     if (Number.isFinite(timeoutMs)) simulation.at(simulation.now + timeoutMs, () => this.#interrupt('timed out'));
-    const what = await heard;
+    const what = await received;
     this.#interrupt = () => {};
     if (task.state === 'waiting') task.state = 'closed';
     if (typeof what !== 'object') entry.input = { ...entry.input, closed: what, closedMs: simulation.now };
@@ -106,11 +106,11 @@ export class Execution {
     for (let tries = 1; tries <= MAX_TRIES && !this.isAborted; tries++) {
       const token = `token-${this.one.world.prefix}${this.#name}-${++this.#tries}`;
       const enteredMs = this.one.world.simulation.now;
-      const heard = await this.attempt(request, { token, timeoutMs });
-      if (heard === 'aborted') return undefined;
-      if (typeof heard === 'object')
-        return heard.outcome === 'ok'
-          ? { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key: request.key, enteredMs }
+      const received = await this.attempt(request, { token, timeoutMs });
+      if (received === 'aborted') return undefined;
+      if (typeof received === 'object')
+        return received.outcome === 'ok'
+          ? { ...(received.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key: request.key, enteredMs }
           : undefined;
       await this.one.sleep(200 + this.one.random() * 3000);
     }
@@ -129,11 +129,12 @@ export class Execution {
   end(status: 'SUCCEEDED' | 'FAILED' | 'ABORTED'): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    for (const key of this.keys) this.one.note('executionEnds', { key, holder: this.one.name, status }).tell('ok', {});
+    for (const key of this.keys)
+      this.one.note('executionEnds', { key, holder: this.one.name, status }).answer('ok', {});
     const stopDate = Math.floor(BEGIN + this.one.world.simulation.now);
-    tellOfEnd(this.one, this.arn, {
+    sendEnd(this.one, this.arn, {
       ...{ status, bus: this.bus },
-      told: this.tellsItsEnd ? { status, stopDate } : {},
+      event: this.eventShowsEnd ? { status, stopDate } : {},
     });
   }
 
@@ -144,7 +145,7 @@ export class Execution {
     this.isAborted = false;
     const show = service.stepFunctions.redrive(this.arn, simulation.now);
     simulation.at(simulation.now + redriveLagMs(this.one.random()), show);
-    for (const key of this.keys) this.one.note('executionRedriven', { key, holder: this.one.name }).tell('ok', {});
+    for (const key of this.keys) this.one.note('executionRedriven', { key, holder: this.one.name }).answer('ok', {});
   }
 }
 

@@ -64,7 +64,7 @@ function liveRemoved(entry: Entry, history: readonly Entry[], { spreadMs }: Worl
     const ofKey = history.filter(({ input }) => input.key === key.key);
     const live = ofKey.find(
       (one) =>
-        TELLS_EXPIRY.has(one.call) &&
+        SHOWS_EXPIRY.has(one.call) &&
         one.outcome === 'ok' &&
         one.answeredAt !== undefined &&
         one.answeredAt.moment < entry.calledAt.moment &&
@@ -76,7 +76,7 @@ function liveRemoved(entry: Entry, history: readonly Entry[], { spreadMs }: Worl
   });
 }
 
-const TELLS_EXPIRY = new Set(['acquire', 'heartbeat', 'task']);
+const SHOWS_EXPIRY = new Set(['acquire', 'heartbeat', 'task']);
 
 /** Whether a caller may have ended the grant. */
 const hasEnded = (entries: readonly Entry[], { body, actor }: Entry) =>

@@ -181,10 +181,10 @@ interface Situation {
   rises: (fence: number) => boolean;
 }
 
-const fits = <T>(known: T | null, told: T) => known === null || known === told;
+const fits = <T>(known: T | null, shown: T) => known === null || known === shown;
 /** The call that wrote a late grant raises its fence before it is answered. Others may have been shown the fence from before. */
-const fitsOrRose = ({ fence, settled }: Pick<Held, 'fence' | 'settled'>, told: number | null) =>
-  fits(fence, told) || (!settled && Number(told) > Number(fence));
+const fitsOrRose = ({ fence, settled }: Pick<Held, 'fence' | 'settled'>, shown: number | null) =>
+  fits(fence, shown) || (!settled && Number(shown) > Number(fence));
 const epoch = (instant: string | null) => (instant === null ? null : Date.parse(instant));
 
 /**
@@ -397,17 +397,17 @@ function over(state: LeaseState, broken: boolean): LeaseState {
 }
 
 /** The states in which the held lease is that of the answer. From now on, its unknown fields have the answered values. */
-function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
+function agreeing({ state, rises }: Situation, shown: Held): LeaseState[] {
   const { held } = state;
-  if (!held || !fits(held.leaseId, told.leaseId) || !fitsOrRose(held, told.fence)) return [];
-  if (held.expiresAt !== null && told.expiresAt !== null && held.expiresAt !== told.expiresAt) return [];
-  const isNews = held.fence === null && told.fence !== null;
+  if (!held || !fits(held.leaseId, shown.leaseId) || !fitsOrRose(held, shown.fence)) return [];
+  if (held.expiresAt !== null && shown.expiresAt !== null && held.expiresAt !== shown.expiresAt) return [];
+  const isNews = held.fence === null && shown.fence !== null;
   // The shown end is that of the window or that of the claim.
-  const expiresAt = held.unclaimed ? null : (told.expiresAt ?? held.expiresAt);
-  if (isNews && !rises(told.fence as number)) return [];
-  const highest = Math.max(state.highest, told.fence ?? 0);
+  const expiresAt = held.unclaimed ? null : (shown.expiresAt ?? held.expiresAt);
+  if (isNews && !rises(shown.fence as number)) return [];
+  const highest = Math.max(state.highest, shown.fence ?? 0);
   const forgotten = isNews ? false : state.forgotten;
-  return [{ ...state, held: { ...told, expiresAt }, highest, forgotten }];
+  return [{ ...state, held: { ...shown, expiresAt }, highest, forgotten }];
 }
 
 /** The states that agree with what another caller is shown of the held lease. */

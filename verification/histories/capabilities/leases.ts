@@ -7,7 +7,7 @@ import type { Landed } from '../landed.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
-import { toldWholeToCallers, WHOLE_LEASE, windowKept } from './bounds.model.ts';
+import { WHOLE_LEASE, wholeForCallers, windowKept } from './bounds.model.ts';
 import { cleaningsOf } from './expiry.model.ts';
 import { freeLeaseIsHad } from './free.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
@@ -74,12 +74,12 @@ export function brokenOfLeases(history: readonly Entry[], facts: WorldFacts, nam
         ...fencesRise(ofKey, facts, history),
         ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound)),
         ...falselyLost(ofKey),
-        ...previousTold(ofKey, facts),
+        ...previousAnswered(ofKey, facts),
         ...recordRules(history, { key, grants: ofKey }, facts),
         ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
         ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
         ...answersAgree([...ofKey, ...handOffsOf(history, key)], facts, history),
-        ...toldWholeToCallers(history, key, WHOLE_LEASE),
+        ...wholeForCallers(history, key, WHOLE_LEASE),
         ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
         ...freeLeaseIsHad(history, key, facts),
       ];
@@ -262,7 +262,7 @@ export function exclusive(entries: readonly Entry[]): Violation[] {
 }
 
 /** No answered grant comes between the one that `previous` names and the grant that names it. */
-export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps }: WorldFacts): Violation[] {
+export function previousAnswered(entries: readonly Entry[], { foreignLeases, sweeps }: WorldFacts): Violation[] {
   if (foreignLeases || sweeps) return [];
   const grants = entries.filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
   for (const grant of grants) {
@@ -276,8 +276,8 @@ export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps 
     if (skipped || previous.fence >= Number(grant.body?.fence))
       return [
         {
-          promise: '`previous` is the last holder that was told',
-          detail: `${grant.actor} was told of ${previous.fence}, and of its own ${grant.body?.fence}`,
+          promise: '`previous` is the last holder that received its grant',
+          detail: `${grant.actor} was answered with ${previous.fence} as previous, and ${grant.body?.fence} as its own`,
           entries: [grant, ...(skipped ? [skipped] : [])],
         },
       ];
@@ -361,7 +361,7 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
     ({ call, outcome, body }) => call === 'acquire' && outcome === 'LeaseLost' && body?.reason === 'released',
   );
   return refused.flatMap((entry) => {
-    const isTold = entries.some(
+    const wasGranted = entries.some(
       ({ call, outcome, input }) => call === 'acquire' && outcome === 'ok' && input.requestId === entry.input.requestId,
     );
     const isRedriven = (endedAt: number) =>
@@ -380,8 +380,8 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
           (call === 'withdraw' && input.requestId === entry.input.requestId) ||
           (call === 'executionEnds' && input.holder === entry.input.holder && !isRedriven(calledAt.moment))),
     );
-    if (isTold || isEnded) return [];
-    const detail = `${entry.actor} was told that its lease was released, and was never told that it had one`;
+    if (wasGranted || isEnded) return [];
+    const detail = `${entry.actor} was refused as released, and had never received a lease`;
     return [{ promise: 'nobody loses what they never had', detail, entries: [entry] }];
   });
 }

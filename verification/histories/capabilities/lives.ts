@@ -39,7 +39,7 @@ async function work(one: Caller, { key, leaseId, ...grant }: Grant, isOver: () =
 }
 
 /** Releases the grant in a state or a step, which is tried again until it is answered. */
-async function giveBack(one: Caller, { key, leaseId }: Grant, isOver: () => boolean): Promise<void> {
+async function releaseGrant(one: Caller, { key, leaseId }: Grant, isOver: () => boolean): Promise<void> {
   for (let tries = 0; tries < MOST_RELEASES && !isOver(); tries++) {
     if ((await one.call('release', { key, leaseId }))?.outcome === 'ok') return;
     await one.sleep(1000 + one.random() * 2000);
@@ -59,7 +59,7 @@ interface Definition {
 }
 
 class Life extends Execution {
-  override readonly tellsItsEnd = true;
+  override readonly eventShowsEnd = true;
   override readonly bus = { lost: 0.45, late: 0.7 };
   readonly #key: string;
   readonly #terms: object;
@@ -104,7 +104,7 @@ class Life extends Execution {
       if (grant) {
         await work(one, grant, isOver);
         if (isOver() || one.random() < 0.55) return false; // the execution fails before the release
-        await giveBack(one, grant, isOver);
+        await releaseGrant(one, grant, isOver);
       } else if (one.random() < 0.3) return false;
       await one.sleep(restMs(one));
       if (isOver()) return false;
@@ -157,7 +157,7 @@ class DurableLife extends DurableExecution {
       const grant = await this.acquire(this.#key);
       if (grant) {
         await work(one, grant, isOver);
-        await giveBack(one, grant, isOver);
+        await releaseGrant(one, grant, isOver);
       }
       await one.sleep(restMs(one));
     }

@@ -11,7 +11,7 @@ export type ConcernState = string | null;
 export interface NameOperation extends Timed {
   entry: Entry;
   /** Whether this is an effect that the call may have had besides the answered one. */
-  unheard: boolean;
+  unanswered: boolean;
 }
 
 const INITIAL: Record<Concern, string> = {
@@ -57,7 +57,7 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
   return entries
     .filter((entry) => !saysNothing(entry) && concerns(entry, concern))
     .flatMap((entry) => {
-      const operation = { entry, unheard: false, ...timed(entry) };
+      const operation = { entry, unanswered: false, ...timed(entry) };
       // A try without an answer may have landed before a newer write, and the next try is then answered as stale. A duplicate of
       // a request may find an alias that the first one did not find. A request that took effect does so once.
       const isStale = entry.body?.outcome === 'stale';
@@ -66,7 +66,7 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
       const isTwice = isPurged && (entry.strays > 0 || entry.faults.length > 0);
       const mayDoMore = isTwice || (isStale && entry.faults.length > 0) || (entry.strays > 0 && !isDone);
       return mayDoMore
-        ? [operation, { ...operation, unheard: true, answeredAt: Number.POSITIVE_INFINITY }]
+        ? [operation, { ...operation, unanswered: true, answeredAt: Number.POSITIVE_INFINITY }]
         : [operation];
     });
 }
@@ -102,9 +102,9 @@ const concernOf = ({ op, ref }: Entry['input']) =>
 
 export const nameModel = (concern: Concern): Model<ConcernState, NameOperation> => ({
   initial: null,
-  step: (state, { entry, unheard }) => {
+  step: (state, { entry, unanswered }) => {
     const { call, input } = entry;
-    const unknown = unheard || isUnknown(entry);
+    const unknown = unanswered || isUnknown(entry);
     if (call === 'readNames') return read(concern, state, entry);
     if (isPurge(entry)) return purge(concern, state, entry, unknown);
     if (concern !== concernOf(input)) return create(concern, state, entry, unknown);
@@ -188,7 +188,7 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
       expected: expected && pointer(expected),
       next: pointer(next),
       mayFollow,
-      told: (value) => pointer(value as Pointer),
+      shown: (value) => pointer(value as Pointer),
     });
   },
 
@@ -198,7 +198,7 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
       expected: pointer(expected),
       next: pointer(next),
       mayFollow: next.t <= expected.t,
-      told: (value) => pointer(value as Pointer),
+      shown: (value) => pointer(value as Pointer),
     });
   },
 
@@ -209,7 +209,7 @@ const STEPS: Record<string, (situation: Situation) => ConcernState[]> = {
     if (unknown) return rises ? [target] : [];
     const { outcome, body = {} } = entry;
     if (outcome === 'Conflict')
-      return isTold(state, body.actual, (value) => pointer(value as Pointer)) && !rises ? [state] : [];
+      return isShown(state, body.actual, (value) => pointer(value as Pointer)) && !rises ? [state] : [];
     if (outcome !== 'ok') return [];
     return settled(situation, rises, target, body.created === true ? state === null : state !== null);
   },
@@ -271,8 +271,8 @@ function settled({ state, entry }: Situation, mayWrite: boolean, target: string,
   const { body = {}, faults } = entry;
   if (!body.repeated) return mayWrite && isTrue ? [target] : [];
   // The repeat of a creation is answered with the present value.
-  const isTold = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
-  const repeats = state === target || isTold ? [state] : [];
+  const isShown = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
+  const repeats = state === target || isShown ? [state] : [];
   return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;
 }
 
@@ -280,7 +280,7 @@ interface Swap {
   expected: string | null;
   next: string;
   mayFollow: boolean;
-  told: (value: unknown) => string;
+  shown: (value: unknown) => string;
 }
 
 type MayFollow = (next: number, expected: number) => boolean;
@@ -291,7 +291,7 @@ function statusSwap({ entry }: Situation, mayFollow: MayFollow): Swap {
     expected: status(expected),
     next: status(next),
     mayFollow: mayFollow(next.v, expected.v),
-    told: (value) => status(value as Status),
+    shown: (value) => status(value as Status),
   };
 }
 
@@ -302,7 +302,7 @@ function configSwap({ state, entry }: Situation, mayFollow: MayFollow): Swap {
     expected: state !== null && JSON.parse(state)[0] === expected.v ? state : 'another version',
     next: config(next),
     mayFollow: mayFollow(next.v, expected.v),
-    told: (value) => config(value as Config),
+    shown: (value) => config(value as Config),
   };
 }
 
@@ -313,14 +313,14 @@ function setBack(situation: Situation, swap: Swap): ConcernState[] {
   return compareAndSet(situation, swap);
 }
 
-function compareAndSet(situation: Situation, { expected, next, mayFollow, told }: Swap): ConcernState[] {
+function compareAndSet(situation: Situation, { expected, next, mayFollow, shown }: Swap): ConcernState[] {
   const { state, entry, unknown } = situation;
   const matches = mayFollow && state === expected;
   if (unknown) return matches ? [next] : [];
   const { outcome, body = {} } = entry;
-  if (outcome === 'Conflict') return isTold(state, body.actual, told) && !matches ? [state] : [];
+  if (outcome === 'Conflict') return isShown(state, body.actual, shown) && !matches ? [state] : [];
   return outcome === 'ok' ? settled(situation, matches, next, true) : [];
 }
 
-const isTold = (state: ConcernState, actual: unknown, told: (value: unknown) => string) =>
-  actual === null ? state === null : state === told(actual);
+const isShown = (state: ConcernState, actual: unknown, shown: (value: unknown) => string) =>
+  actual === null ? state === null : state === shown(actual);

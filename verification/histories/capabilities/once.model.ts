@@ -9,7 +9,7 @@ export const ONCE_CALLS = new Set([
 ]);
 
 export const ONE_WORKER = 'one worker at a time works for a slot';
-export const ONE_RESULT = 'a slot has one result, and every caller is told that result';
+export const ONE_RESULT = 'a slot has one result, and every caller receives it';
 export const DONE_ONCE = 'no caller begins a slot that is done, or an earlier slot';
 export const NO_ZOMBIE = 'no worker stores a result after its run has ended';
 export const SLOT_KEPT = 'a caller that waits over the end of a period works for the period of its first call';
@@ -18,7 +18,7 @@ export const STORED = 'a result is stored, unless the run was taken over, releas
 const FENCES_RISE = 'the fence of each run is higher';
 
 /** The result of a slot, as a call was answered. */
-interface Told {
+interface Answered {
   slot: string;
   result: unknown;
   entry: Entry;
@@ -51,8 +51,8 @@ function asLease(entry: Entry): Entry[] {
 }
 
 /** The results of slots, as callers were answered. */
-function toldOf(entries: readonly Entry[]): Told[] {
-  return entries.flatMap((entry): Told[] => {
+function answersOf(entries: readonly Entry[]): Answered[] {
+  return entries.flatMap((entry): Answered[] => {
     const { call, input, body = {}, outcome } = entry;
     if (outcome !== 'ok') return [];
     if (call === 'onceComplete' && body.completed) return [{ slot: String(body.slot), result: input.result, entry }];
@@ -73,12 +73,12 @@ const mayBeForgotten = (entries: readonly Entry[], before: number): boolean =>
   });
 
 function oneResult(entries: readonly Entry[]): Violation[] {
-  const told = toldOf(entries);
+  const answers = answersOf(entries);
   const given = entries.filter(({ call }) => call === 'onceComplete');
-  for (const [at, { slot, result, entry }] of told.entries()) {
+  for (const [at, { slot, result, entry }] of answers.entries()) {
     if (!given.some(({ input, calledAt }) => input.result === result && calledAt.moment < answeredAt(entry)))
       return [{ promise: ONE_RESULT, detail: `slot ${slot} has ${result}, which no worker stored`, entries: [entry] }];
-    const other = told.slice(at + 1).find((one) => one.slot === slot && one.result !== result);
+    const other = answers.slice(at + 1).find((one) => one.slot === slot && one.result !== result);
     if (other && !mayBeForgotten(entries, Math.max(answeredAt(entry), answeredAt(other.entry))))
       return [
         {
@@ -97,7 +97,7 @@ function doneOnce(entries: readonly Entry[]): Violation[] {
       ? [{ slot: String(entry.body.doneSlot), entry }]
       : [],
   );
-  const done = [...toldOf(entries), ...superseded];
+  const done = [...answersOf(entries), ...superseded];
   for (const run of entries.filter(isRun)) {
     const before = done.find(
       ({ slot, entry }) => String(run.body?.slot) <= slot && answeredAt(entry) < run.calledAt.moment,

@@ -132,7 +132,7 @@ async function begin(caller: Caller, request: Readonly<Record<string, unknown>>)
   now.fences.push({ key, fence: run.fence });
   const ttlMs = Number(request.ttlSeconds) * 1000;
   await caller.sleep(caller.random() * (caller.random() < 0.3 ? 2.5 : 0.8) * ttlMs);
-  caller.note('effect', { key, slot, fence, leaseId }).tell('ok', {});
+  caller.note('effect', { key, slot, fence, leaseId }).answer('ok', {});
   const end = caller.random();
   if (end < 0.6) await complete(caller, run);
   else if (end < 0.75) await caller.call('release', { key, leaseId });
@@ -176,7 +176,7 @@ async function workFor(
   { slot, leaseId, fence }: Record<string, unknown>,
 ): Promise<void> {
   await caller.sleep((500 + caller.random() * 400) * ttlSeconds);
-  caller.note('effect', { key, slot, fence, leaseId }).tell('ok', {});
+  caller.note('effect', { key, slot, fence, leaseId }).answer('ok', {});
   await complete(caller, { key, leaseId: String(leaseId), fence: Number(fence) });
 }
 

@@ -4,11 +4,11 @@ import { CLOCK_SKEW_MS } from '../service.ts';
 import {
   atWork,
   freedByEvent,
-  grantToldInTime,
-  toldInTime,
-  toldWholeToCallers,
+  grantNotifiedInTime,
+  notifiedInTime,
   WHOLE_LEASE,
   WHOLE_PERMIT,
+  wholeForCallers,
   windowKept,
 } from './bounds.model.ts';
 import { Execution } from './executions.ts';
@@ -68,9 +68,9 @@ export const patience: Capability = {
           ...overtaken(history, { key, mayLoseMark: facts.sweeps }, facts),
           ...placeRules(history, { key, mayLoseMark: facts.sweeps }, facts),
           ...atWork(ofKey(key), facts),
-          ...toldInTime(history, key, facts),
-          ...grantToldInTime(history, key, facts),
-          ...toldWholeToCallers(history, key, WHOLE_LEASE),
+          ...notifiedInTime(history, key, facts),
+          ...grantNotifiedInTime(history, key, facts),
+          ...wholeForCallers(history, key, WHOLE_LEASE),
           ...(facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
           ...freedByEvent([...ofKey(key), ...history.filter(({ call }) => call === 'executionEnded')], facts),
@@ -88,9 +88,9 @@ export const patience: Capability = {
           ...overtaken(history, { key, mayLoseMark: false, isShared: true }, facts),
           ...placeRules(history, { key, mayLoseMark: false }, facts),
           ...roomIsHad(history, key, facts),
-          ...toldInTime(history, key, facts),
-          ...grantToldInTime(history, key, facts),
-          ...toldWholeToCallers(history, key, WHOLE_PERMIT),
+          ...notifiedInTime(history, key, facts),
+          ...grantNotifiedInTime(history, key, facts),
+          ...wholeForCallers(history, key, WHOLE_PERMIT),
           ...roomBesideLine(history, key, facts),
           ...deadTaskCostsNothing(history, key, facts),
         ];
@@ -152,7 +152,7 @@ async function startWork(caller: Caller): Promise<void> {
 
 /** An execution that starts a function under its grant. Step Functions does not stop that function when the execution ends. */
 class Working extends Execution {
-  override readonly tellsItsEnd = true;
+  override readonly eventShowsEnd = true;
   readonly #key: string;
 
   constructor(one: Caller, key: string, id: string) {
@@ -173,15 +173,15 @@ class Working extends Execution {
     };
     const enteredMs = simulation.now;
     const token = `token-${this.arn}`;
-    const heard = await this.attempt(request, { token, timeoutMs: Number.POSITIVE_INFINITY });
-    if (typeof heard !== 'object' || heard.outcome !== 'ok') return this.#fail();
-    const { leaseId, waitedMs, remainingMs } = heard.body;
+    const received = await this.attempt(request, { token, timeoutMs: Number.POSITIVE_INFINITY });
+    if (typeof received !== 'object' || received.outcome !== 'ok') return this.#fail();
+    const { leaseId, waitedMs, remainingMs } = received.body;
     const untilMs = enteredMs + Number(waitedMs) + Number(remainingMs);
     const lastsMs = one.random() * Math.max(0, untilMs - simulation.now);
     const work = one.note('work', { key: this.#key, holder: one.name, leaseId, untilMs, graceSeconds });
     const patienceMs = one.random() < 0.4 ? one.random() * lastsMs : Number.POSITIVE_INFINITY;
     const endsAt = simulation.now + lastsMs;
-    simulation.at(endsAt, () => work.tell('ok', {}));
+    simulation.at(endsAt, () => work.answer('ok', {}));
     await one.sleep(Math.min(lastsMs, patienceMs));
     // The state has timed out, and the function works on.
     if (patienceMs < lastsMs) return this.#fail();

@@ -115,8 +115,8 @@ export function foundAgain(entries: readonly Entry[], { withinBound, spreadMs }:
     const { call, answeredAt, outcome, body, calledAt, input } = entry;
     if (!answeredAt) return [];
     const slackMs = outcome === 'LeaseHeld' ? spreadMs : 0;
-    const isCounted = ({ entry: told, to }: (typeof counted)[number]) =>
-      Number(told.answeredAt?.moment) < calledAt.moment && to > answeredAt.ms + slackMs;
+    const isCounted = ({ entry: granted, to }: (typeof counted)[number]) =>
+      Number(granted.answeredAt?.moment) < calledAt.moment && to > answeredAt.ms + slackMs;
     if (call === 'heartbeat' && outcome === 'LeaseLost') {
       const lost = counted.find((belief) => belief.lease === input.leaseId && isCounted(belief));
       return lost ? [falselyEnded(lost.entry, entry)] : [];
@@ -139,8 +139,8 @@ export function foundAgain(entries: readonly Entry[], { withinBound, spreadMs }:
 /** The promise that a request never has two permits. */
 export const ONE_PERMIT = 'a request has one permit';
 
-const falselyEnded = (told: Entry, entry: Entry): Violation => ({
+const falselyEnded = (granted: Entry, entry: Entry): Violation => ({
   promise: 'nobody loses a permit before its time',
   detail: `${entry.actor} was answered ${entry.outcome}, and its permit was not over`,
-  entries: [told, entry],
+  entries: [granted, entry],
 });

@@ -1,15 +1,15 @@
 import type { Caller } from '../caller.ts';
 import type { Capability } from '../capability.ts';
-import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
+import { grantNotifiedInTime, notifiedInTime, WHOLE_PERMIT, wholeForCallers } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
-import { acquireAfterwards, actForeignOn, actOn, falselyLost, keysOf, previousTold } from './leases.ts';
+import { acquireAfterwards, actForeignOn, actOn, falselyLost, keysOf, previousAnswered } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { liftCaps, operatorOn } from './operators.ts';
 import { fencesRiseByRequest, foundAgain, neverTooHeavy } from './permits.model.ts';
 import { placeRules } from './places.model.ts';
-import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
+import { asGrants, cancelledForGood, forgotten, oneTaskForEach, wholeForTasks } from './queue.model.ts';
 import { recordRules, roomIsNoticed, ticketsGone } from './record.model.ts';
 import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
 import { sleepersOn } from './sleepers.ts';
@@ -82,19 +82,19 @@ export const permits: Capability = {
           ...fencesRiseByRequest(grants, facts),
           ...foundAgain(grants, facts),
           ...recordRules(history, { key, grants }, facts),
-          ...previousTold(grants, facts),
+          ...previousAnswered(grants, facts),
           ...roomIsNoticed(history, key, facts),
           ...ticketsGone(history, key),
           ...falselyLost(grants),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps, isShared: true }, facts),
           ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
-          ...toldWhole(ofKey),
+          ...wholeForTasks(ofKey),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),
           ...forgotten(ofKey),
-          ...toldInTime(history, key, facts),
-          ...grantToldInTime(history, key, facts),
-          ...toldWholeToCallers(history, key, WHOLE_PERMIT),
+          ...notifiedInTime(history, key, facts),
+          ...grantNotifiedInTime(history, key, facts),
+          ...wholeForCallers(history, key, WHOLE_PERMIT),
           ...roomBesideLine(history, key, facts),
           ...deadTaskCostsNothing(history, key, facts),
           ...deadHolderGone(history, key, facts),

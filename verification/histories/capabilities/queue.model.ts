@@ -35,13 +35,13 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
       (one) => one.call === 'executionRedriven' && isOfIt(one) && one.calledAt.moment > endedAt,
     );
     const redrivenAt = redriven?.calledAt.moment ?? Number.POSITIVE_INFINITY;
-    const told = entries.filter((one) => {
+    const answers = entries.filter((one) => {
       if (!isOfIt(one) || one.outcome !== 'ok') return false;
       if (one.call === 'task') return Number(one.answeredAt?.moment) < endedAt;
       const isItsOwn = one.actor === entry.actor && one.calledAt.moment < endedAt;
       return one.call === 'acquire' && (isItsOwn || one.body?.repeated === true) && one.calledAt.moment < redrivenAt;
     });
-    const ends = told.map(({ body, input }) => {
+    const ends = answers.map(({ body, input }) => {
       const isOlder = Date.parse(String(body?.acquiredAt)) - BEGIN < entry.calledAt.ms;
       // Only the end of an execution that the grant names ends the grant.
       const isNamed = input.execution !== undefined;
@@ -104,8 +104,8 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       if (place !== undefined && (entries.some(isEarlier) || isPassedOn(granted, entries))) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
       const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
-      const mayBeUnheard = (entry: Entry) => mayHaveGrantedUnheard(entry, task, grantedMs + facts.spreadMs);
-      if (place === undefined && (entries.some(mayBeUnheard) || wasGrantedBefore(task, granted, entries))) continue;
+      const mayHaveGranted = (entry: Entry) => mayHaveGrantedInSilence(entry, task, grantedMs + facts.spreadMs);
+      if (place === undefined && (entries.some(mayHaveGranted) || wasGrantedBefore(task, granted, entries))) continue;
       const isOverdue = task.calledAt.ms + parkSeconds * 1000 - facts.spreadMs < answeredAt.ms;
       if (isParked && isThere && !isOverdue && !hasHadItsTurn(task, entries, grantedMs + facts.spreadMs))
         return [
@@ -154,7 +154,7 @@ const MAX_CALL_MS = 160_000;
 const SHORT_CALL_MS = 2500;
 
 /** A call that ends a lease may grant it to the parked task, and be struck before it notifies the task. */
-function mayHaveGrantedUnheard(
+function mayHaveGrantedInSilence(
   { call, calledAt, answeredAt, faults, strays, outcome, foreign }: Entry,
   parked: Entry,
   beforeMs: number,
@@ -188,7 +188,7 @@ const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
 const MAX_SHORTFALL_MS = 500;
 
 /** A task is notified with its whole ttl. Bound grants do not count: their holders do not rely on a ttl, and a late message does not renew them. */
-export function toldWhole(entries: readonly Entry[]): Violation[] {
+export function wholeForTasks(entries: readonly Entry[]): Violation[] {
   const ttlMs = ({ input }: Entry) => Number(input.ttlSeconds) * 1000;
   const short = entries.filter(
     (one) =>
@@ -199,7 +199,7 @@ export function toldWhole(entries: readonly Entry[]): Violation[] {
   );
   return short.map((task) => ({
     promise: 'a task gets its whole ttl',
-    detail: `${task.actor} was told ${task.body?.remainingMs} ms of ${ttlMs(task) / 1000} s`,
+    detail: `${task.actor} received ${task.body?.remainingMs} ms of ${ttlMs(task) / 1000} s`,
     entries: [task],
   }));
 }
@@ -223,9 +223,9 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
   const endOf = (target: Entry): number => {
     const { wrapper, stopsMs } = target.input as unknown as TargetInput;
     const grant = entries.find(({ call, actor, outcome }) => call === 'task' && actor === wrapper && outcome === 'ok');
-    const toldMs = grant?.answeredAt?.ms ?? 0;
+    const notifiedMs = grant?.answeredAt?.ms ?? 0;
     // A release that is answered before the notice counts only if the message was under way then.
-    const isLate = ({ answeredAt }: Entry) => (answeredAt?.ms ?? Number.POSITIVE_INFINITY) + UNDER_WAY_MS > toldMs;
+    const isLate = ({ answeredAt }: Entry) => (answeredAt?.ms ?? Number.POSITIVE_INFINITY) + UNDER_WAY_MS > notifiedMs;
     const ended = entries.filter((one) => {
       if (one.call === 'breakLease') return one.input.fence === grant?.body?.fence;
       const isOthers = one.call === 'release' && one.actor !== wrapper;
@@ -252,15 +252,19 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
 
 /** Only the request that received a grant is notified of the grant. */
 export function oneTaskForEach(entries: readonly Entry[]): Violation[] {
-  const told = new Map<unknown, Entry>();
+  const notified = new Map<unknown, Entry>();
   for (const entry of grantsOf(entries)) {
-    const other = told.get(entry.body?.leaseId);
+    const other = notified.get(entry.body?.leaseId);
     const isSaidTwice = !entry.body?.repeated && !other?.body?.repeated;
     if (other && (other.input.holder !== entry.input.holder || isSaidTwice))
       return [
-        { promise: 'each grant is told once', detail: `${other.actor} and ${entry.actor}`, entries: [other, entry] },
+        {
+          promise: 'each grant is sent to one task',
+          detail: `${other.actor} and ${entry.actor}`,
+          entries: [other, entry],
+        },
       ];
-    if (!other || other.body?.repeated) told.set(entry.body?.leaseId, entry);
+    if (!other || other.body?.repeated) notified.set(entry.body?.leaseId, entry);
   }
   return [];
 }
@@ -271,8 +275,8 @@ export function cancelledForGood(entries: readonly Entry[]): Violation[] {
   return cancelled.flatMap((entry) => {
     const task = entries.find((one) => one.call === 'task' && inputOf(one).ticket === entry.input.ticket);
     if (!task || task.body?.reason === 'cancelled') return [];
-    const detail = `${task.actor} was told ${task.outcome ?? 'nothing'}`;
-    return [{ promise: 'a cancelled task is told so, and never granted', detail, entries: [entry, task] }];
+    const detail = `${task.actor} received ${task.outcome ?? 'nothing'}`;
+    return [{ promise: 'a cancelled task is notified, and never granted', detail, entries: [entry, task] }];
   });
 }
 
@@ -288,7 +292,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
   return refused.flatMap((task) => {
     const calls = callsFor(task, entries);
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
-    const toldMs = task.answeredAt?.ms ?? 0;
+    const notifiedMs = task.answeredAt?.ms ?? 0;
     const mostMs = longestMs(task, facts);
     // A redriven execution comes with a new token. Its lease is kept as long as that task waits, even if the task is never notified.
     const isKept = (one: Entry) =>
@@ -315,7 +319,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
         one.body?.holder === task.input.holder &&
         !isOfNewToken(one) &&
         !isKept(one) &&
-        one.calledAt.ms > Math.max(toldMs, grantedMs(one)) + mostMs &&
+        one.calledAt.ms > Math.max(notifiedMs, grantedMs(one)) + mostMs &&
         one.call !== 'task' &&
         (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld' && isStanding(one)),
     );

@@ -3,10 +3,10 @@ import type { Capability } from '../capability.ts';
 import type { Entry } from '../history.ts';
 import {
   freedByEvent,
-  grantToldInTime,
-  toldInTime,
-  toldWholeToCallers,
+  grantNotifiedInTime,
+  notifiedInTime,
   WHOLE_LEASE,
+  wholeForCallers,
   windowKept,
 } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
@@ -22,7 +22,7 @@ import {
   fencesRise,
   keysOf,
   LEASE_CALLS,
-  previousTold,
+  previousAnswered,
 } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { liftCaps, operatorOn } from './operators.ts';
@@ -37,7 +37,7 @@ import {
   refusedAndBound,
   refusedForGood,
   targetsAlone,
-  toldWhole,
+  wholeForTasks,
 } from './queue.model.ts';
 import { recordRules, ticketsGone } from './record.model.ts';
 import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
@@ -86,7 +86,7 @@ export const queue: Capability = {
         const ofKey = entries.filter((entry) => entry.input.key === key || isForAll(entry));
         return [
           ...(facts.withinBound ? [...exclusive(asGrants(ofKey)), ...targetsAlone(ofKey)] : []),
-          ...toldWhole(ofKey),
+          ...wholeForTasks(ofKey),
           ...falselyLost(asGrants(ofKey)),
           ...fencesRise(asGrants(ofKey), facts, history),
           ...fencesFollowGrants(ofKey, facts),
@@ -96,15 +96,15 @@ export const queue: Capability = {
           ...inOrder(ofKey, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
-          ...previousTold(asGrants(ofKey), facts),
+          ...previousAnswered(asGrants(ofKey), facts),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),
           ...refusedForGood(ofKey, facts),
           ...refusedAndBound(history, key),
           ...forgotten(withoutRedriven(ofKey, facts)),
-          ...toldInTime(withoutRedriven(history, facts), key, facts),
-          ...grantToldInTime(history, key, facts),
-          ...toldWholeToCallers(history, key, WHOLE_LEASE),
+          ...notifiedInTime(withoutRedriven(history, facts), key, facts),
+          ...grantNotifiedInTime(history, key, facts),
+          ...wholeForCallers(history, key, WHOLE_LEASE),
           ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
           ...deadHolderGone(history, key, facts),

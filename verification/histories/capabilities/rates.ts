@@ -139,7 +139,7 @@ async function start(
 ): Promise<void> {
   const { request, reservation } = reserved;
   await caller.sleep(caller.random() < 0.5 ? Number(waitMs) : Number(sleepSeconds) * 1000);
-  caller.note('rateStart', { key: request.key, reservation, rates: request.rates, startAt }).tell('ok', {});
+  caller.note('rateStart', { key: request.key, reservation, rates: request.rates, startAt }).answer('ok', {});
   if (!request.settle) return;
   await caller.sleep(caller.random() * LONGEST_WORK_MS);
   if (caller.random() < 0.85) await settle(caller, reserved);

@@ -84,10 +84,10 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
       return one.expiresAt - (one.path === ALONE ? 0 : facts.spreadMs);
     });
     const lastMs = Math.max(0, ...ends);
-    if (after.entries.length > 0 && !(Number(after.guardedUntil) >= lastMs))
+    if (after.entries.length > 0 && !(Number(after.heldForOthersUntil) >= lastMs))
       return broken(
         'third-party clients take a held key for held',
-        `until ${after.guardedUntil}, and it is until ${lastMs}`,
+        `until ${after.heldForOthersUntil}, and it is until ${lastMs}`,
       );
     for (const { name, path, fence, holder, acquiredAt } of granted(write)) {
       if (path === ALONE && fence < acquiredAt)
@@ -157,12 +157,12 @@ export function timeIsKept(
     }
     for (const one of removed(write)) {
       // A belief that began after the write rests on a later write of the grant, by a late first try.
-      const told = believed.find(
+      const answered = believed.find(
         ({ lease, to, entry }) => lease.includes(one.id) && to > write.ms && entry.calledAt.moment < write.moment,
       );
-      if (!told) continue;
-      const detail = `${write.entry.actor} ended that of ${one.holder}, who holds until ${told.to.toFixed(0)} ms`;
-      return [{ promise: 'nobody loses a permit before its time', detail, entries: [told.entry, write.entry] }];
+      if (!answered) continue;
+      const detail = `${write.entry.actor} ended that of ${one.holder}, who holds until ${answered.to.toFixed(0)} ms`;
+      return [{ promise: 'nobody loses a permit before its time', detail, entries: [answered.entry, write.entry] }];
     }
   }
   return [];
@@ -178,7 +178,7 @@ export const recordRules = (
   ...neverTooManyPermits(history, key),
   ...timeIsKept(history, { key, grants }, facts),
   ...roomIsHad(history, key, facts),
-  ...withdrawalTold(history, key),
+  ...withdrawalAnswered(history, key),
   ...capKept(history, key, facts),
   ...replacedRightly(history, key),
 ];
@@ -262,16 +262,16 @@ export function roomIsNoticed(
   });
 }
 
-const WITHDRAWAL_TOLD = 'a withdrawal that ended a permit does not say that it found none';
+const WITHDRAWAL_ANSWERED = 'a withdrawal that ended a permit does not say that it found none';
 
-export function withdrawalTold(history: readonly Entry[], key: string): Violation[] {
+export function withdrawalAnswered(history: readonly Entry[], key: string): Violation[] {
   return writesOn(history, key).flatMap((write) => {
     const { entry } = write;
     const { call, outcome, body } = entry;
     const saysNone = call === 'withdraw' && outcome === 'ok' && body?.cancelled === false;
     if (!saysNone || !removed(write).some(({ name }) => name === nameOf(entry))) return [];
-    const detail = `${entry.actor} ended its permit, and was told that there was none`;
-    return [{ promise: WITHDRAWAL_TOLD, detail, entries: [entry] }];
+    const detail = `${entry.actor} ended its permit, and was answered that there was none`;
+    return [{ promise: WITHDRAWAL_ANSWERED, detail, entries: [entry] }];
   });
 }
 

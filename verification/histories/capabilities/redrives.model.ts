@@ -16,7 +16,7 @@ const CLAIMED = 'a call that waits in line claims its grant, however slow Step F
 /** After this time every call can know the status of an execution. A shown status is at most a minute old. */
 const SURE_AFTER_MS = 65_000;
 /** A message takes at most this long. */
-const TOLD_AFTER_MS = 1000;
+const NOTIFIED_AFTER_MS = 1000;
 /** A call that waits reads its row twice in this time, and answers. */
 const POLLS_MS = 1500;
 
@@ -35,18 +35,18 @@ export function leaseIsKept(
   for (const event of eventsOf(history, key)) {
     if (event.what !== 'grant' && event.what !== 'end') continue;
     const next = event.what === 'grant' ? event.leaseId : undefined;
-    const told = believed.find(
-      (one) => one.lease === lease && one.lease !== next && one.to > event.ms && isToldBefore(one, event.moment),
+    const answered = believed.find(
+      (one) => one.lease === lease && one.lease !== next && one.to > event.ms && isAnsweredBefore(one, event.moment),
     );
     lease = next;
-    if (!told) continue;
-    const detail = `${event.entry.actor} ended that of ${told.entry.actor}, who holds until ${told.to.toFixed(0)} ms`;
-    return [{ promise: KEPT, detail, entries: [told.entry, event.entry] }];
+    if (!answered) continue;
+    const detail = `${event.entry.actor} ended that of ${answered.entry.actor}, who holds until ${answered.to.toFixed(0)} ms`;
+    return [{ promise: KEPT, detail, entries: [answered.entry, event.entry] }];
   }
   return [];
 }
 
-const isToldBefore = ({ entry }: { entry: Entry }, moment: number): boolean =>
+const isAnsweredBefore = ({ entry }: { entry: Entry }, moment: number): boolean =>
   Number(entry.answeredAt?.moment) < moment;
 
 /**
@@ -66,11 +66,11 @@ export function waitsForNobody(
     if (task.call !== 'task' || !(Number(task.input.parkedMs) > 0)) return [];
     const fromMs = Number(task.input.parkedMs);
     const untilMs = task.answeredAt?.ms ?? Number(task.input.closedMs ?? Number.POSITIVE_INFINITY);
-    const others = standing.filter(({ holder, isTold }) => isTold || holder !== task.input.holder);
+    const others = standing.filter(({ holder, isAnswered }) => isAnswered || holder !== task.input.holder);
     const starts = [fromMs, ...grantedMs, ...others.map(({ toMs }) => toMs)].filter((ms) => ms >= fromMs);
     for (const startMs of starts) {
       const run = runs.find(({ calledAt }) => calledAt.ms > startMs + SURE_AFTER_MS + spreadMs);
-      const endMs = Number(run?.answeredAt?.ms) + TOLD_AFTER_MS;
+      const endMs = Number(run?.answeredAt?.ms) + NOTIFIED_AFTER_MS;
       const isMoved = grantedMs.some((ms) => ms > startMs && ms < endMs);
       if (!run || endMs > untilMs || isMoved || others.some((one) => one.fromMs < endMs && one.toMs > startMs))
         continue;
@@ -90,7 +90,7 @@ const isWholeRun = ({ call, input, outcome, body, faults }: Entry): boolean =>
 
 interface Standing {
   holder: unknown;
-  isTold: boolean;
+  isAnswered: boolean;
   fromMs: number;
   /** Until when the grant may keep others out. */
   toMs: number;
@@ -105,7 +105,7 @@ function standingOf(history: readonly Entry[], key: string, spreadMs: number): S
     const [first] = asked;
     if (!first) return [];
     const { holder, ttlSeconds, bound } = first.input;
-    const told = asked.filter(({ outcome, body }) => outcome === 'ok' && body?.leaseId !== undefined);
+    const answered = asked.filter(({ outcome, body }) => outcome === 'ok' && body?.leaseId !== undefined);
     // A late duplicate of a request may have a second grant, which the release of the first one does not end.
     const { leaseId } = event;
     const beats = ofKey.filter(({ call, input }) => call === 'heartbeat' && input.leaseId === leaseId);
@@ -117,7 +117,7 @@ function standingOf(history: readonly Entry[], key: string, spreadMs: number): S
     const released = ofKey.find(
       ({ call, input, outcome }) => call === 'release' && input.leaseId === leaseId && outcome === 'ok',
     );
-    const answeredMs = Math.max(event.ms, ...told.map(({ answeredAt }) => answeredAt?.ms ?? 0));
+    const answeredMs = Math.max(event.ms, ...answered.map(({ answeredAt }) => answeredAt?.ms ?? 0));
     const end = ofKey.find(
       ({ call, input, calledAt }) => call === 'executionEnds' && input.holder === holder && calledAt.ms >= answeredMs,
     );
@@ -126,7 +126,7 @@ function standingOf(history: readonly Entry[], key: string, spreadMs: number): S
       released?.answeredAt?.ms ?? Number.POSITIVE_INFINITY,
       end?.calledAt.ms ?? Number.POSITIVE_INFINITY,
     );
-    return [{ holder, isTold: told.length > 0, fromMs: event.ms, toMs }];
+    return [{ holder, isAnswered: answered.length > 0, fromMs: event.ms, toMs }];
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Caller, WorldFacts } from '../caller.ts';
 import { type Capability, stuck } from '../capability.ts';
 import type { Entry, Violation } from '../history.ts';
-import { grantToldInTime, toldInTime, windowKept } from './bounds.model.ts';
+import { grantNotifiedInTime, notifiedInTime, windowKept } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { acquireAfterwards, exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
 import { overtaken } from './line.model.ts';
@@ -89,7 +89,7 @@ export const redrives: Capability = {
           ...overtaken(history, { key, mayLoseMark: facts.sweeps, isShared }, facts),
           ...placeRules(history, { key, mayLoseMark: facts.sweeps }, facts),
           ...oneTaskForEach(ofKey),
-          ...grantToldInTime(history, key, facts),
+          ...grantNotifiedInTime(history, key, facts),
         ];
       }),
       ...stuck(
@@ -107,7 +107,7 @@ const inTime = (
   history: readonly Entry[],
   key: string,
   { ofKey, facts }: { ofKey: readonly Entry[]; facts: WorldFacts },
-): Violation[] => [...waitsForNobody(history, key, facts), ...forgotten(ofKey), ...toldInTime(history, key, facts)];
+): Violation[] => [...waitsForNobody(history, key, facts), ...forgotten(ofKey), ...notifiedInTime(history, key, facts)];
 
 const CALLS = new Set([...LEASE_CALLS, 'task', 'executionEnds', 'executionRedriven', 'repairQueues']);
 

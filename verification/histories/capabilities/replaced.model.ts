@@ -4,7 +4,7 @@ import { eventsOf, nameOf } from './line.model.ts';
 
 // Requests that replace others (docs/protocols/replace.md).
 
-export const TOLD_RIGHTLY = 'a request is superseded only if both replace, and the other joined later';
+export const SUPERSEDED_RIGHTLY = 'a request is superseded only if both replace, and the other joined later';
 export const NO_OLDER = 'no request is granted the key after a newer one has replaced it';
 export const HOLDER_ASKED = 'a holder that lets itself be replaced is asked to stop';
 
@@ -69,13 +69,13 @@ export function replacedRightly(history: readonly Entry[], key: string): Violati
   const replacing = asked.filter(({ input }) => input.replace !== undefined);
   const modes = new Map(replacing.map((entry) => [nameOf(entry), entry.input.replace]));
   const known = { key, modes, records };
-  return [...toldRightly(asked, known), ...noOlder(records), ...holderAsked(history, known)];
+  return [...supersededRightly(asked, known), ...noOlder(records), ...holderAsked(history, known)];
 }
 
 const isSuperseded = ({ outcome }: Entry): boolean => outcome === 'Superseded';
 
 /** A request fails with Superseded only if a newer one has replaced it, or if it holds the key and a newer one has asked it to stop. */
-function toldRightly(asked: readonly Entry[], { modes, records: { joins } }: OfKey): Violation[] {
+function supersededRightly(asked: readonly Entry[], { modes, records: { joins } }: OfKey): Violation[] {
   return asked.filter(isSuperseded).flatMap((entry) => {
     const [name, at] = [nameOf(entry), Number(entry.answeredAt?.moment)];
     const isRunning = (one: string) => modes.get(one) === 'running';
@@ -84,8 +84,8 @@ function toldRightly(asked: readonly Entry[], { modes, records: { joins } }: OfK
     const by = asked.find(({ input, calledAt }) => input.holder === entry.body?.by && calledAt.moment < at);
     const isReplaced = joins.some((join) => join.moment < at && join.name !== name && isReplacedBy(join));
     if (modes.get(name) && isReplaced && by?.input.replace && nameOf(by) !== name) return [];
-    const detail = `${entry.actor} is told that ${entry.body?.by} has replaced it`;
-    return [{ promise: TOLD_RIGHTLY, detail, entries: [entry, ...(by ? [by] : [])] }];
+    const detail = `${entry.actor} receives Superseded by ${entry.body?.by}`;
+    return [{ promise: SUPERSEDED_RIGHTLY, detail, entries: [entry, ...(by ? [by] : [])] }];
   });
 }
 

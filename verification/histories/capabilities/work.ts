@@ -9,8 +9,8 @@ export type Terms = (one: Caller, key: string) => object;
 
 interface End {
   status: 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
-  /** What the event says of the end. */
-  told?: { status?: string; stopDate?: number | string };
+  /** What the event says about the end. */
+  event?: { status?: string; stopDate?: number | string };
   bus?: Bus;
 }
 
@@ -23,7 +23,7 @@ export interface Bus {
 export const USUAL_BUS: Bus = { lost: 0.25, late: 0.3 };
 
 /** Lets AWS show an end within a second. The event of the end may come late, twice, or never. */
-export function tellOfEnd(one: Caller, arn: string, { status, told = {}, bus = USUAL_BUS }: End): void {
+export function sendEnd(one: Caller, arn: string, { status, event = {}, bus = USUAL_BUS }: End): void {
   const { simulation, service } = one.world;
   const { random } = one;
   const show =
@@ -39,7 +39,7 @@ export function tellOfEnd(one: Caller, arn: string, { status, told = {}, bus = U
   for (const [afterMs, more] of events)
     one.start('bus', async (caller) => {
       await caller.sleep(afterMs);
-      await caller.call('executionEnded', { execution: arn, ...more, ...told });
+      await caller.call('executionEnded', { execution: arn, ...more, ...event });
     });
 }
 

@@ -5,7 +5,7 @@ import type { Json } from '../../../local/step-functions/json.ts';
 import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import { Execution, type TaskRequest } from './executions.ts';
-import { TTLS, tellOfEnd } from './work.ts';
+import { sendEnd, TTLS } from './work.ts';
 
 /** The state machine as it is deployed. */
 const definition = JSON.parse(
@@ -97,12 +97,12 @@ class Wrapper extends Execution {
 
   async #acquire(payload: TaskRequest, token: string, timeoutMs: number): Promise<Json> {
     const { taskToken: _, ...request } = payload;
-    const heard = await this.attempt(request as TaskRequest, { token, timeoutMs });
-    if (heard === 'timed out') throw timeoutError();
-    if (heard === 'invocation failed') throw new StatesError('Lambda.SdkClientException');
-    if (heard === 'aborted') throw new StatesError('States.Runtime', 'the execution has ended', true);
-    if (heard.outcome === 'ok') return heard.body as Json;
-    throw new StatesError(heard.outcome, JSON.stringify(heard.body));
+    const received = await this.attempt(request as TaskRequest, { token, timeoutMs });
+    if (received === 'timed out') throw timeoutError();
+    if (received === 'invocation failed') throw new StatesError('Lambda.SdkClientException');
+    if (received === 'aborted') throw new StatesError('States.Runtime', 'the execution has ended', true);
+    if (received.outcome === 'ok') return received.body as Json;
+    throw new StatesError(received.outcome, JSON.stringify(received.body));
   }
 
   async #invoke(name: string, payload: Fields): Promise<Json> {
@@ -145,7 +145,7 @@ class Target {
   readonly #one: Caller;
   readonly #arn: string;
   readonly #input: Readonly<Record<string, unknown>>;
-  #told: ((outcome: string, body: object) => void) | undefined;
+  #answer: ((outcome: string, body: object) => void) | undefined;
   #whenOver: () => void = () => {};
 
   constructor(one: Caller, { key, name, stopsMs }: { key: string; name: string; stopsMs: number }) {
@@ -159,7 +159,7 @@ class Target {
     this.#whenOver = whenOver;
     simulation.at(simulation.now + 20 + this.#one.random() * 300, () => {
       service.stepFunctions.begin(this.#arn);
-      this.#told = this.#one.note('target', this.#input).tell;
+      this.#answer = this.#one.note('target', this.#input).answer;
       simulation.at(simulation.now + lastsMs, () => this.end('SUCCEEDED'));
     });
   }
@@ -171,10 +171,10 @@ class Target {
   }
 
   end(status: 'SUCCEEDED' | 'ABORTED'): void {
-    if (!this.#told) return;
-    this.#told('ok', { status });
-    this.#told = undefined;
-    tellOfEnd(this.#one, this.#arn, { status });
+    if (!this.#answer) return;
+    this.#answer('ok', { status });
+    this.#answer = undefined;
+    sendEnd(this.#one, this.#arn, { status });
     this.#whenOver();
   }
 }

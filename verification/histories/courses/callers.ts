@@ -1,5 +1,5 @@
-import { toldWholeToCallers, WHOLE_LEASE, WHOLE_PERMIT, windowKept } from '../capabilities/bounds.model.ts';
-import { withdrawalTold } from '../capabilities/record.model.ts';
+import { WHOLE_LEASE, WHOLE_PERMIT, wholeForCallers, windowKept } from '../capabilities/bounds.model.ts';
+import { withdrawalAnswered } from '../capabilities/record.model.ts';
 import type { RequestFault, Script } from '../faults.ts';
 import type { Entry, Violation } from '../history.ts';
 import type { Course, Stage, Terms } from './course.ts';
@@ -27,8 +27,8 @@ async function lateClaims(stage: Stage, key: string, terms: Terms): Promise<void
   }
 }
 
-const toldWhole = (history: readonly Entry[], key: string, promise: typeof WHOLE_LEASE | typeof WHOLE_PERMIT) =>
-  LAGS_MS.flatMap((_, nth) => toldWholeToCallers(history, lagging(key, nth), promise));
+const wholeForLagging = (history: readonly Entry[], key: string, promise: typeof WHOLE_LEASE | typeof WHOLE_PERMIT) =>
+  LAGS_MS.flatMap((_, nth) => wholeForCallers(history, lagging(key, nth), promise));
 
 /** The function of the first in line dies before it can claim its grant. */
 async function diesInLine(stage: Stage): Promise<void> {
@@ -65,12 +65,12 @@ export const CALLER_COURSES: Course[] = [
   {
     name: 'a caller claims a lease, and the answer comes after its ttl',
     play: (stage) => lateClaims(stage, LEASE, {}),
-    check: (history) => toldWhole(history, LEASE, WHOLE_LEASE),
+    check: (history) => wholeForLagging(history, LEASE, WHOLE_LEASE),
   },
   {
     name: 'a caller claims a permit, and the answer comes after its ttl',
     play: (stage) => lateClaims(stage, SHARED, ONE),
-    check: (history) => toldWhole(history, SHARED, WHOLE_PERMIT),
+    check: (history) => wholeForLagging(history, SHARED, WHOLE_PERMIT),
   },
   {
     name: 'the first caller in line for a lease is dead when its turn comes',
@@ -80,7 +80,7 @@ export const CALLER_COURSES: Course[] = [
   {
     name: 'a caller withdraws, the answer to the write is lost, and eight other permits end before the next try',
     play: withdrawsInDoubt,
-    check: (history) => withdrawalTold(history, SHARED),
+    check: (history) => withdrawalAnswered(history, SHARED),
   },
   {
     name: 'a task of an execution waits for a permit of the longest key',

@@ -120,11 +120,12 @@ export class Stage {
     const caller = this.caller(holder);
     const token = again?.task.token ?? `token-${++this.#ids}`;
     const request = { key, holder, requestId: holder, ttlSeconds: 60, ...terms };
-    const { entry, tell } = again
-      ? { entry: again.entry, tell: () => {} }
+    const { entry, answer: note } = again
+      ? { entry: again.entry, answer: () => {} }
       : caller.note('task', { ...request, token, ...(unreachable && { unreachable }) });
-    const told = ({ outcome, body }: { outcome: string; body: object }) => tell(outcome, body);
-    const task = again?.task ?? service.stepFunctions.newTask(String(terms.execution ?? this.execution()), token, told);
+    const notified = ({ outcome, body }: { outcome: string; body: object }) => note(outcome, body);
+    const task =
+      again?.task ?? service.stepFunctions.newTask(String(terms.execution ?? this.execution()), token, notified);
     if (unreachable) task.unreachable = unreachable;
     const answer = await caller.call('acquire', { ...request, taskToken: token });
     if (answer?.outcome === 'ok' && !again) {

@@ -1,4 +1,4 @@
-import { freedByEvent, grantToldInTime, quotaKept, toldInTime } from '../capabilities/bounds.model.ts';
+import { freedByEvent, grantNotifiedInTime, notifiedInTime, quotaKept } from '../capabilities/bounds.model.ts';
 import { deadTaskCostsNothing, freeLeaseIsHad, roomBesideLine } from '../capabilities/free.model.ts';
 import type { Entry, Violation } from '../history.ts';
 import type { Course, Stage, Terms } from './course.ts';
@@ -42,7 +42,7 @@ async function triedAgain(stage: Stage, key: string, terms: Terms): Promise<void
 const KEYS = Array.from({ length: 10 }, (_, nth) => `w0-many-${nth}`);
 const EACH_KEY = 'the runs of the schedule reach each key, also if no run reaches all';
 
-const untold = (history: readonly Entry[]): Violation[] =>
+const unnotified = (history: readonly Entry[]): Violation[] =>
   history
     .filter(({ call, answeredAt }) => call === 'task' && !answeredAt)
     .map((task) => ({ promise: EACH_KEY, detail: `the task of ${task.input.key} still waits`, entries: [task] }));
@@ -71,22 +71,22 @@ export const TASK_COURSES: Course[] = [
   {
     name: 'more tasks wait for a lease than a run of the schedule ends in any case, and have one deadline',
     play: (stage) => manyOverdue(stage, LEASE, {}),
-    check: (history, facts) => toldInTime(history, LEASE, facts),
+    check: (history, facts) => notifiedInTime(history, LEASE, facts),
   },
   {
     name: 'more tasks wait for a permit than a run of the schedule ends in any case, and have one deadline',
     play: (stage) => manyOverdue(stage, SHARED, ONE),
-    check: (history, facts) => toldInTime(history, SHARED, facts),
+    check: (history, facts) => notifiedInTime(history, SHARED, facts),
   },
   {
     name: 'a task that is tried again meets the lease of its request, and the message is lost',
     play: (stage) => triedAgain(stage, LEASE, {}),
-    check: (history, facts) => grantToldInTime(history, LEASE, facts),
+    check: (history, facts) => grantNotifiedInTime(history, LEASE, facts),
   },
   {
     name: 'a task that is tried again meets the permit of its request, and the message is lost',
     play: (stage) => triedAgain(stage, SHARED, ONE),
-    check: (history, facts) => grantToldInTime(history, SHARED, facts),
+    check: (history, facts) => grantNotifiedInTime(history, SHARED, facts),
   },
   {
     name: 'a task comes twice, is granted one permit, and room is left',
@@ -138,7 +138,7 @@ export const TASK_COURSES: Course[] = [
   {
     name: 'DynamoDB answers the schedule so slowly that no run reaches all keys',
     play: slowSchedule,
-    check: untold,
+    check: unnotified,
   },
 ];
 

@@ -57,7 +57,7 @@ Without a name it checks all, each in a process of its own.
   --seed N      which mixes come first (0: in their order)
   --mutants     switches one rule off after the other instead, and fails unless each is noticed, or is a second safeguard
   --only TEXT   only the mixes or rules whose name has TEXT
-  --tell        tells each history that breaks in full`;
+  --print       prints each history that breaks in full`;
 
 const OPTIONS = {
   seconds: { type: 'string', default: '600' },
@@ -65,7 +65,7 @@ const OPTIONS = {
   seed: { type: 'string', default: '0' },
   mutants: { type: 'boolean', default: false },
   only: { type: 'string', default: '' },
-  tell: { type: 'boolean', default: false },
+  print: { type: 'boolean', default: false },
 } as const;
 
 /** Explores all states, or as many as the time allows. */
@@ -107,13 +107,13 @@ function ordered(names: string[], seed: number): string[] {
 
 /** Plays a model as the options of the command line ask. @returns whether all of it holds */
 export function playStates<Mix, Rule extends string>(model: Model<Mix, Rule>, args: string[]): boolean {
-  const { only, mutants, tell, ...numbers } = readOptions(OPTIONS, args).values;
+  const { only, mutants, print, ...numbers } = readOptions(OPTIONS, args).values;
   const [seconds, seed] = [Number(numbers.seconds), Number(numbers.seed)];
   const endsAt = performance.now() + Number(numbers.within) * 1000;
   const left = () => Math.min(seconds, (endsAt - performance.now()) / 1000);
   const report = (verdict: string, { path, broken }: Explored) => {
     console.log(verdict);
-    if (broken !== undefined && tell) console.log(path.join('\n'));
+    if (broken !== undefined && print) console.log(path.join('\n'));
   };
   const { name: of, mixes, forMutants = Object.keys(mixes) } = model;
   const chosen = (names: string[]) => ordered(names, seed).filter((name) => name.includes(only));

@@ -1,6 +1,6 @@
 import { landed } from './landed.ts';
 import { drops, isSuperseded, replaces } from './latest.ts';
-import { ask, follow, superseded, tellRow } from './replace.ts';
+import { ask, follow, notifyRow, superseded } from './replace.ts';
 import {
   ALL,
   BARE,
@@ -90,7 +90,7 @@ function lose(s: State, j: number): string | undefined {
   dropRow(s, get(s, j).ticket);
   endRun(s, j);
   const isRight = hasEnded(s, n) || (s.rec && entryOf(s.rec, n)?.s);
-  return isRight ? undefined : `lost: ${n} is told that its grant has ended, and nobody ended it`;
+  return isRight ? undefined : `lost: ${n} receives the end of its grant, and nobody ended it`;
 }
 
 function refuse(s: State, j: number): string | undefined {
@@ -143,10 +143,10 @@ export function perform(s: State, j: number): string | undefined {
       return query(s, j);
     case 'peek':
       return peek(s, j, o);
-    case 'tell':
-      return tell(s, j, 'heard');
-    case 'tellLost':
-      return tellLost(s, j);
+    case 'notify':
+      return notify(s, j, 'taken');
+    case 'notifyLost':
+      return notifyLost(s, j);
     case 'flag':
       return flag(s, j, o);
     case 'withdraw':
@@ -168,8 +168,8 @@ function peek(s: State, j: number, o: Op): string | undefined {
   if (!row || specOf(row.by).k !== 'X' || s.rows.some(({ k }) => k === o.k)) return void set(s, j, { op: release });
   const [i, v] = [newId(s), newId(s)];
   const isCall = specOf(row.by).wait === 'call';
-  const head = entry({ n: row.n, i, v, w: ALL, x: isCall ? 1 : ttlOf(row.by) }, 0, { k: row.k, c: isCall });
-  return void set(s, j, { op: { t: 'quick', n: o.n, i: o.i, head, f: now(s), row, ...capTerms(null, [row.by]) } });
+  const grant = entry({ n: row.n, i, v, w: ALL, x: isCall ? 1 : ttlOf(row.by) }, 0, { k: row.k, c: isCall });
+  return void set(s, j, { op: { t: 'quick', n: o.n, i: o.i, grant, f: now(s), row, ...capTerms(null, [row.by]) } });
 }
 
 /** Reads the row after a claim. A withdrawal flags the row first and reads the record second, so one of the two sees the other. */
@@ -251,12 +251,12 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
       if (!o.onward) return hold(s, j, mine, false);
       return void set(s, j, {
         seen: r,
-        op: { ...o.onward, heads: o.onward.heads.map((h: Entry) => (h.n === o.n ? { ...h, v: mine.v } : h)) },
+        op: { ...o.onward, grants: o.onward.grants.map((h: Entry) => (h.n === o.n ? { ...h, v: mine.v } : h)) },
       });
     case 'mark':
       return marked(s, j, o, won, before?.latest?.k ?? 0);
     case 'grant':
-      if (!won && !o.heads.some((e: Entry) => entryOf(r, e.n)?.i === e.i)) return readAgain(s, j, r);
+      if (!won && !o.grants.some((e: Entry) => entryOf(r, e.n)?.i === e.i)) return readAgain(s, j, r);
       if (!won) return finish(s, j, 'served'); // an earlier try landed
       set(s, j, { seen: r, end: [] });
       return served(s, j, o);
@@ -280,7 +280,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
       if (!won || !mine || o.t !== 'renew') return finish(s, j, 'served');
       return void set(s, j, {
         seen: r,
-        op: { t: 'tell', n: '', heads: [mine], rows: [o.row], others: false, late: true, told: o.told },
+        op: { t: 'notify', n: '', grants: [mine], rows: [o.row], others: false, late: true, notified: o.notified },
       });
     case 'heartbeat': {
       const lives = mine?.i === o.i && !(mine?.s && !won);
@@ -304,7 +304,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
     default: // quick
       if (!won) return void set(s, j, { op: { t: 'release', n: o.n, i: o.i, how: 'released' } });
       set(s, j, { cont: 'release', seen: r, end: [] });
-      return served(s, j, { ...o, heads: [r.h], rows: [o.row], others: false });
+      return served(s, j, { ...o, grants: [r.h], rows: [o.row], others: false });
   }
 }
 
@@ -313,10 +313,10 @@ function commanded(s: State, j: number, o: Op, won: boolean): undefined {
   const r = s.rec ?? BARE;
   const { operator } = s;
   if (!operator) return;
-  const told = o.t === 'cap' ? { m: o.m, no: o.no } : operator.told;
-  const moved = o.t === 'move' && won ? { k: o.k, no: o.no } : operator.moved;
-  const last = o.t === 'move' && won ? o.no : operator.last;
-  s.operator = { ...operator, told, moved, last };
+  const answeredCap = o.t === 'cap' ? { m: o.m, number: o.number } : operator.answeredCap;
+  const moved = o.t === 'move' && won ? { k: o.k, number: o.number } : operator.moved;
+  const last = o.t === 'move' && won ? o.number : operator.last;
+  s.operator = { ...operator, answeredCap, moved, last };
   const serves = o.t === 'cap' ? o.m !== 0 && !without('cap: a lift hands off') : won && !without('moved: hands off');
   if (serves && r.mark !== null) handOff(s, j, 'outside', r);
   else set(s, j, { op: null, cont: '' });
@@ -336,11 +336,11 @@ function settle(s: State, j: number, o: Op, before: Rec | null): string | undefi
 }
 
 /** Notifies the tasks among the new holders. */
-function served(s: State, j: number, { heads, rows, others }: Op): string | undefined {
-  const told = rows.map(({ by }: Row) => specOf(by).wait === 'task');
-  const [tasks, theirs] = [heads, rows].map((all) => all.filter((_: unknown, nth: number) => told[nth]));
+function served(s: State, j: number, { grants, rows, others }: Op): string | undefined {
+  const isTask = rows.map(({ by }: Row) => specOf(by).wait === 'task');
+  const [tasks, theirs] = [grants, rows].map((all) => all.filter((_: unknown, nth: number) => isTask[nth]));
   if (tasks.length === 0) return goOn(s, j, others);
-  return void set(s, j, { op: { t: 'tell', n: '', heads: tasks, rows: theirs, others } });
+  return void set(s, j, { op: { t: 'notify', n: '', grants: tasks, rows: theirs, others } });
 }
 
 /** Goes on when the waiter is in line and the mark is there. */
@@ -408,7 +408,7 @@ function goesOn(s: State, j: number, how: 'empty' | 'waits' | 'served', seen: Re
   return refuse(s, j);
 }
 
-const queryOp = (told: number[] = []): Op => ({ t: 'query', n: '', told });
+const queryOp = (notified: number[] = []): Op => ({ t: 'query', n: '', notified });
 /** Begins a hand-off with the record that a write or a read has just shown. */
 export const handOff = (s: State, j: number, cont: Party['cont'], seen: Rec, end: End[] = []): void =>
   set(s, j, { op: queryOp(), cont, seen, end });
@@ -445,47 +445,47 @@ function query(s: State, j: number): string | undefined {
   const over = third ? [] : expiredIn(r).filter((e) => !end.some(({ n }) => n === e.n));
   const ending: End[] = [...end, ...over.map(({ n, i, v }): End => ({ n, i, v, how: 'expired' }))];
   let used = (r.used ?? 0) - weightIn(r, ending);
-  const heads: Entry[] = [];
+  const grants: Entry[] = [];
   const rows: Row[] = [];
   let [room, others] = [ALL, false];
   let isFirstOver = r.moved !== undefined && !rowOf(s, r.moved);
   if (isFirstOver && without('moved: passed over')) return finish(s, j, 'waits');
   for (const row of inOrder(s.rows, r)) {
     const place = judgeRow(row, r, ending);
-    const toldWrong = place === 'superseded' ? tellRow(s, row) : undefined;
-    if (toldWrong) return toldWrong;
+    const wrong = place === 'superseded' ? notifyRow(s, row) : undefined;
+    if (wrong) return wrong;
     if (place === 'gone' || place === 'lost') dropRow(s, row.k);
     if (place === 'lost' && takes(s, row)) endRun(s, row.by);
     if (place === 'lost' && !hasEnded(s, row.n) && !entryOf(r, row.n)?.s && !end.some(isRemembered))
-      return `lost: ${row.n} is told that its grant has ended, and nobody ended it`;
-    if (typeof place === 'object' && !op?.told.includes(row.k)) {
+      return `lost: ${row.n} receives the end of its grant, and nobody ended it`;
+    if (typeof place === 'object' && !op?.notified.includes(row.k)) {
       const { n, i, v } = place.repeats;
       return void set(s, j, {
-        op: { t: 'renew', n, i, v, nv: newId(s), x: ttlOf(row.by), row, told: [...(op?.told ?? []), row.k] },
+        op: { t: 'renew', n, i, v, nv: newId(s), x: ttlOf(row.by), row, notified: [...(op?.notified ?? []), row.k] },
       });
     }
     const isFirst = row.k === r.moved;
     if (isFirst && (place === 'gone' || place === 'lost' || row.cancelled)) isFirstOver = true;
-    if (place !== 'waits' || heads.some(({ n }) => n === row.n)) continue;
+    if (place !== 'waits' || grants.some(({ n }) => n === row.n)) continue;
     const isCall = specOf(row.by).wait === 'call';
     const w = weightOfParty(row.by);
     const most = roomIn(r, row.by);
     if (used > most && without('line: in order')) continue;
-    if (used > most || heads.length === BATCH) {
+    if (used > most || grants.length === BATCH) {
       others = true;
       break;
     }
-    room = Math.min(room, most - weightOf(heads));
-    const f = Math.max((r.fence ?? 0) + 1, now(s)) + heads.length;
+    room = Math.min(room, most - weightOf(grants));
+    const f = Math.max((r.fence ?? 0) + 1, now(s)) + grants.length;
     const asked = { n: row.n, i: newId(s), v: newId(s), w, x: isCall ? 1 : ttlOf(row.by) };
-    heads.push(entry(asked, f, { k: row.k, c: isCall, nf: r.fence === null }));
+    grants.push(entry(asked, f, { k: row.k, c: isCall, nf: r.fence === null }));
     rows.push(row);
     used += w;
   }
-  const isServed = heads.some(({ k }) => k === r.moved) && !without('moved: served once');
+  const isServed = grants.some(({ k }) => k === r.moved) && !without('moved: served once');
   const unmoves = r.moved !== undefined && (isServed || isFirstOver || !others);
   const base = { n: '', others, m: r.mark, ...(game.mix.moves && { unmoves, moved: r.moved, movedAt: r.movedAt }) };
-  if (heads.length > 0) {
+  if (grants.length > 0) {
     const terms = {
       fence: r.fence,
       used: r.used !== null,
@@ -502,7 +502,7 @@ function query(s: State, j: number): string | undefined {
           r,
           rows.map(({ by }) => by),
         ),
-        heads,
+        grants,
         rows,
         ended: ending,
         freed: weightIn(r, ending),
@@ -552,12 +552,12 @@ function readAgain(s: State, j: number, r: Rec): string | undefined {
 }
 
 /** Notifies a task of its grant. `late`: the call that sends the message has not granted the key. */
-export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without effect'): string | undefined {
+export function notify(s: State, j: number, how: 'taken' | 'no answer' | 'without effect'): string | undefined {
   const o = get(s, j).op as Op;
-  const [[e, ...heads], [row, ...rows]] = [o.heads as [Entry, ...Entry[]], o.rows as [Row, ...Row[]]];
+  const [[e, ...grants], [row, ...rows]] = [o.grants as [Entry, ...Entry[]], o.rows as [Row, ...Row[]]];
   const goes = (): string | undefined => {
-    if (heads.length > 0) return void set(s, j, { op: { ...o, heads, rows } });
-    return o.told ? void set(s, j, { op: queryOp(o.told) }) : goOn(s, j, o.others);
+    if (grants.length > 0) return void set(s, j, { op: { ...o, grants, rows } });
+    return o.notified ? void set(s, j, { op: queryOp(o.notified) }) : goOn(s, j, o.others);
   };
   if (e.x < 1) {
     s.odd = true; // the grant is short of its ttl, so the schedule renews it
@@ -565,7 +565,7 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
   }
   if (e.nf && !without('late grants')) {
     const fence = get(s, j).seen?.fence ?? 0;
-    const onward = { ...o, heads: [{ ...e, nf: false, low: false }, ...heads] };
+    const onward = { ...o, grants: [{ ...e, nf: false, low: false }, ...grants] };
     return void set(s, j, {
       op: { t: 'raise', n: e.n, i: e.i, v: e.v, nv: newId(s), fence, f: Math.max(fence + 1, now(s)), onward },
     });
@@ -594,7 +594,7 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
 }
 
 /** Sends LeaseLost to the task of a broken grant that perhaps was never notified. If the task takes the message, the grant ends at once. */
-function tellLost(s: State, j: number): string | undefined {
+function notifyLost(s: State, j: number): string | undefined {
   const { row, e } = get(s, j).op as Op as unknown as { row: Row; e: Entry };
   const took = takes(s, row);
   dropRow(s, row.k);

@@ -29,7 +29,8 @@ import {
 /** @returns what is wrong in a state, or undefined */
 export function broken(s: State): string | undefined {
   const newest = s.joined.at(-1);
-  if (newest !== undefined && s.told.includes(newest)) return `superseded: ${newest} is the newest, and was replaced`;
+  if (newest !== undefined && s.notified.includes(newest))
+    return `superseded: ${newest} is the newest, and was replaced`;
   return together(s) ?? onRecord(s.rec) ?? disobeyed(s) ?? (s.wiped || s.odd ? undefined : inLine(s)) ?? inTheEnd(s);
 }
 
@@ -59,7 +60,7 @@ function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | u
   const rows = all.filter(({ n }) => !hasEnded({ ended }, n) && !r.sup.includes(n));
   const waiting = rows.filter(({ n, by, k }) => ps[by]?.ticket === k && ps[by]?.st === 'parked' && !entryOf(r, n));
   const isGranted = (n: string) =>
-    [...ps, outside].some(({ op }) => [op, op?.onward].some((o) => o?.heads?.some((e: { n: string }) => e.n === n)));
+    [...ps, outside].some(({ op }) => [op, op?.onward].some((o) => o?.grants?.some((e: { n: string }) => e.n === n)));
   const unmarked = waiting.find(({ n, by }) => !ps[by]?.op && r.mark === null && !isGranted(n));
   if (unmarked) return `mark: ${unmarked.n} is parked without a mark`;
   const isQuiet = ps.every(({ op }) => !op) && !outside.op && late.length === 0;

@@ -19,7 +19,7 @@ import { isRemembered, landing, put } from './writes.ts';
 /** The grants that a write has made. */
 function grantsOf(o: Op, s: State): Entry[] {
   if (o.t === 'acquire' || o.t === 'takeOver') return [entryOf(s.rec ?? BARE, o.n) as Entry];
-  return o.t === 'grant' ? o.heads : o.t === 'quick' ? [s.rec?.h as Entry] : [];
+  return o.t === 'grant' ? o.grants : o.t === 'quick' ? [s.rec?.h as Entry] : [];
 }
 
 /** Lets a write arrive. @returns whether its condition held, and what the write breaks */
@@ -32,7 +32,7 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
   if (after.latest && after.latest.n !== before.latest?.n) {
     const { n } = after.latest;
     s.joined = [...s.joined.filter((one) => one !== n && one !== `${n}!`), n];
-    s.told = s.told.filter((one) => one !== n);
+    s.notified = s.notified.filter((one) => one !== n);
   }
   let bad: string | undefined;
   const isTry = o.t === 'acquire' || o.t === 'takeOver';

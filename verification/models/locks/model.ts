@@ -22,9 +22,9 @@ function beginning({ start, rows = [], ps, bud, caps, moves, asked = [] }: Mix):
       leaving: [],
       withdrawn: [],
       joined: [],
-      told: [],
+      notified: [],
     },
-    ...((caps || moves) && { operator: { caps: 0, moves: 0, no: 0, told: null, moved: null, last: 0 } }),
+    ...((caps || moves) && { operator: { caps: 0, moves: 0, number: 0, answeredCap: null, moved: null, last: 0 } }),
     ...{ wiped: false, odd: false, bud: { ...NEVER, ...bud }, clock: 1040, ids: -20 },
   };
   for (const j of asked) {

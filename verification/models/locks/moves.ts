@@ -1,4 +1,4 @@
-import { firstTry, leave, markOp, perform, poll, tell } from './calls.ts';
+import { firstTry, leave, markOp, notify, perform, poll } from './calls.ts';
 import { landed } from './landed.ts';
 import { capAgain, operates } from './operator.ts';
 import { breaksWithWait, crate, executions, outsiders, repair, type Step } from './outside.ts';
@@ -42,8 +42,8 @@ const agedOp = (o: Op): Op => ({
   ...o,
   ...(o.x !== undefined && { x: aged(o.x) }),
   ...(o.at !== undefined && { at: Math.max(-3, o.at - 1) }),
-  ...(o.heads && { heads: o.heads.map(agedEntry) }),
-  ...(o.head && { head: agedEntry(o.head) }),
+  ...(o.grants && { grants: o.grants.map(agedEntry) }),
+  ...(o.grant && { grant: agedEntry(o.grant) }),
   ...(o.e && { e: agedEntry(o.e) }),
   ...(o.onward && { onward: agedOp(o.onward) }),
 });
@@ -63,7 +63,7 @@ const tick = (s: State): State => ({
   crate: s.crate && { ...s.crate, x: aged(s.crate.x) },
 });
 const runs = (x: number | undefined): boolean => x === 1 || x === 0;
-const ages = (o: Op): boolean => runs(o.x) || runs(o.head?.x) || (o.heads?.some((e: Entry) => runs(e.x)) ?? false);
+const ages = (o: Op): boolean => runs(o.x) || runs(o.grant?.x) || (o.grants?.some((e: Entry) => runs(e.x)) ?? false);
 /** Whether the passing of time changes anything. */
 function isAgeing({ rec, ps, outside, late, crate }: State): boolean {
   const record = (r: Rec | null) =>
@@ -106,14 +106,14 @@ export function sends(s0: State, j: number, out: Step[], faults: boolean): void 
     const bad = change(s);
     out.push([`${who} ${what}`, s, bad]);
   };
-  act(o.t + (o.t === 'grant' ? ` to ${o.heads.map(({ n }: Entry) => n)}` : ''), (s) => perform(s, j));
+  act(o.t + (o.t === 'grant' ? ` to ${o.grants.map(({ n }: Entry) => n)}` : ''), (s) => perform(s, j));
   if (!faults) return;
   const { bud } = s0;
-  if (o.t === 'tell' && bud.mute > 0)
+  if (o.t === 'notify' && bud.mute > 0)
     for (const how of ['no answer', 'without effect'] as const)
-      act(`tells, ${how}`, (s) => {
+      act(`notifies, ${how}`, (s) => {
         spend(s, 'mute');
-        return tell(s, j, how);
+        return notify(s, j, how);
       });
   if (bud.exit > 0)
     act('exits', (s) => {

@@ -69,7 +69,7 @@ export function nameOf(s: State): number {
   walkParty(s.outside);
   walk(s.late);
   walk(s.crate);
-  for (const list of [s.ended, s.leaving, s.withdrawn, s.joined, s.told]) walk(list);
+  for (const list of [s.ended, s.leaving, s.withdrawn, s.joined, s.notified]) walk(list);
   walk(s.top);
   if (s.operator) walk(s.operator);
   tokens.push(budgetOf(s.bud), s.wiped ? 101 : 102, s.odd ? 101 : 102);

@@ -20,8 +20,8 @@ export function operates(s0: State, act: Act): void {
   const row = k === undefined ? undefined : rowOf(s0, k);
   if (j === undefined || k === undefined || !row || row.over || row.cancelled || !rec) return;
   act(`an operator moves ${row.n}`, (s) => {
-    s.operator = { ...operator, moves: operator.moves + 1, no: operator.no + 1 };
-    set(s, OUTSIDE, { op: { t: 'move', n: '', k, no: operator.no + 1 }, cont: 'outside' });
+    s.operator = { ...operator, moves: operator.moves + 1, number: operator.number + 1 };
+    set(s, OUTSIDE, { op: { t: 'move', n: '', k, number: operator.number + 1 }, cont: 'outside' });
     return undefined;
   });
 }
@@ -31,10 +31,10 @@ export function capAgain(s: State): void {
   const { operator } = s;
   const command = game.mix.caps?.[(operator?.caps ?? 0) - 1];
   if (!operator || command === undefined) return;
-  const no = operator.no + 1;
+  const number = operator.number + 1;
   const m = typeof command === 'object' ? (command?.until ?? null) : command;
-  s.operator = { ...operator, no, told: null };
-  set(s, OUTSIDE, { op: { t: 'cap', n: '', m, no, x: typeof command === 'object' ? 1 : FAR }, cont: 'outside' });
+  s.operator = { ...operator, number, answeredCap: null };
+  set(s, OUTSIDE, { op: { t: 'cap', n: '', m, number, x: typeof command === 'object' ? 1 : FAR }, cont: 'outside' });
 }
 
 /** How a grant breaks the commands that landed before it. Undefined if it obeys them. */
@@ -52,13 +52,13 @@ export function obeys({ operator, rec, rows, ps }: State, o: Op, before: Rec, e:
     row.over ||
     row.cancelled ||
     entryOf(before, row.n) ||
-    before.movedAt !== moved.no ||
-    (o.t === 'grant' && o.movedAt !== moved.no)
+    before.movedAt !== moved.number ||
+    (o.t === 'grant' && o.movedAt !== moved.number)
   )
     return undefined;
   const p = ps[row.by];
-  const [head] = o.heads ?? [o.head ?? e];
-  if (head.k !== moved.k && p?.ticket === row.k && p.st !== 'gone') return `moved: ${e.n} passes ${row.n}`;
+  const [grant] = o.grants ?? [o.grant ?? e];
+  if (grant.k !== moved.k && p?.ticket === row.k && p.st !== 'gone') return `moved: ${e.n} passes ${row.n}`;
   return o.moved === moved.k && after.moved === moved.k
     ? `moved: the move of ${row.n} stays after its grant`
     : undefined;
@@ -67,7 +67,7 @@ export function obeys({ operator, rec, rows, ps }: State, o: Op, before: Rec, e:
 /** How the record differs from what the last answer said. */
 export const disobeyed = ({ operator, rec, wiped }: State): string | undefined => {
   if (!operator || wiped) return undefined;
-  const { told, last } = operator;
-  if (told && (rec?.cap?.m ?? null) !== told.m) return `cap: the operator was told ${told.m}`;
+  const { answeredCap, last } = operator;
+  if (answeredCap && (rec?.cap?.m ?? null) !== answeredCap.m) return `cap: the operator was answered ${answeredCap.m}`;
   return rec?.moved !== undefined && (rec.movedAt ?? 0) < last ? 'moved: an earlier command counts' : undefined;
 };

@@ -36,10 +36,10 @@ const OUTSIDE = -1;
 
 /** The next step of the schedule, if it runs now (docs/protocols/tasks.md#repair). */
 export function repair(s0: State): Step | undefined {
-  const told = repairReplaced(s0);
-  if (told) {
-    spend(told[1], 'schedule');
-    return told;
+  const notified = repairReplaced(s0);
+  if (notified) {
+    spend(notified[1], 'schedule');
+    return notified;
   }
   const s = copy(s0);
   const r = s.rec ?? BARE;
@@ -76,9 +76,9 @@ export function repair(s0: State): Step | undefined {
   }
   const { n, i, v } = e;
   if (e.s && e.k !== row.k) return undefined;
-  const op = e.s ? { t: 'tellLost', n, row, e } : { t: 'renew', n, i, v, nv: newId(s), x: ttlOf(row.by), row };
+  const op = e.s ? { t: 'notifyLost', n, row, e } : { t: 'renew', n, i, v, nv: newId(s), x: ttlOf(row.by), row };
   set(s, OUTSIDE, { op, cont: 'outside', seen: r });
-  return [e.s ? 'the schedule tells of a break' : 'the schedule renews', s];
+  return [e.s ? 'the schedule notifies of a break' : 'the schedule renews', s];
 }
 
 /** A bound grant that perhaps reached no task passes to the next task of the same execution, under a new fence. */
@@ -88,12 +88,12 @@ function passOn(s: State): State | undefined {
   const row = e && s.rows.find(({ by, n, over }) => n !== e.n && !over && by === partyOf(e.n));
   if (!e || !row) return undefined;
   const f = Math.max((r.fence ?? 0) + 1, now(s));
-  const head = entry({ n: row.n, i: newId(s), v: newId(s), w: weightOfParty(row.by), x: ttlOf(row.by) }, f, {
+  const grant = entry({ n: row.n, i: newId(s), v: newId(s), w: weightOfParty(row.by), x: ttlOf(row.by) }, f, {
     k: row.k,
   });
   const ended = [{ n: e.n, i: e.i, v: e.v, how: 'neverNotified' as const }];
   const terms = { fence: r.fence, used: true, third: null, back: newId(s), others: true, m: r.mark };
-  const op = { t: 'grant', n: '', ...terms, heads: [head], rows: [row], ended, freed: e.w, room: roomOf(row.by) };
+  const op = { t: 'grant', n: '', ...terms, grants: [grant], rows: [row], ended, freed: e.w, room: roomOf(row.by) };
   set(s, OUTSIDE, { op, cont: 'outside', seen: r });
   return s;
 }

@@ -17,15 +17,15 @@ import {
 
 // How calls treat requests that replace older ones (docs/protocols/replace.md).
 
-function isTold(s: State, n: string): string | undefined {
-  s.told = [...new Set([...s.told, n])];
+function notifySuperseded(s: State, n: string): string | undefined {
+  s.notified = [...new Set([...s.notified, n])];
   return s.joined.indexOf(n) < s.joined.length - 1
     ? undefined
-    : `superseded: ${n} is told that it was replaced, and no request is newer`;
+    : `superseded: ${n} is superseded, and no request is newer`;
 }
 
 /** Notifies the request of a row that it is superseded: by a message to a task, or a flag on the row of a call. */
-export function tellRow(s: State, row: Row): string | undefined {
+export function notifyRow(s: State, row: Row): string | undefined {
   const p = get(s, row.by);
   if (specOf(row.by).wait === 'call')
     s.rows = s.rows.map((one) => (one.k === row.k ? { ...one, cancelled: true } : one));
@@ -33,7 +33,7 @@ export function tellRow(s: State, row: Row): string | undefined {
     dropRow(s, row.k);
     if (p.ticket === row.k && p.st === 'parked' && !p.op) endRun(s, row.by);
   }
-  return isTold(s, row.n);
+  return notifySuperseded(s, row.n);
 }
 
 /** A call sees that its request was replaced. */
@@ -41,13 +41,13 @@ export function superseded(s: State, j: number): string | undefined {
   const n = own(s, j);
   dropRow(s, get(s, j).ticket);
   endRun(s, j);
-  return isTold(s, n);
+  return notifySuperseded(s, n);
 }
 
 /** The newcomer notifies the request that it has replaced, and asks the holder to stop. */
 export function follow(s: State, dropped: number): string | undefined {
   const row = dropped ? rowOf(s, dropped) : undefined;
-  return (row && tellRow(s, row)) ?? ask(s);
+  return (row && notifyRow(s, row)) ?? ask(s);
 }
 
 /** Asks the holder to stop, if it and the latest request said `running`. */
@@ -65,5 +65,5 @@ export function repairReplaced(s0: State): [string, State, string | undefined] |
   const row = s0.rows.find(({ n, cancelled, over }) => s0.rec && isSuperseded(s0.rec, n) && !cancelled && !over);
   if (!row) return undefined;
   const s = copy(s0);
-  return ['the schedule tells of a newer request', s, tellRow(s, row)];
+  return ['the schedule notifies of a newer request', s, notifyRow(s, row)];
 }

@@ -150,15 +150,15 @@ export const NEVER = {
 export type Budget = typeof NEVER;
 
 /**
- * An operator who caps and moves. `caps` and `moves`: how many commands it has sent. `no`: the number of the last. `told`: the answered cap, unless a command
- * is under way. `moved`: the last row that it has moved, until its grant.
+ * An operator who caps and moves. `caps` and `moves`: how many commands were sent. `number`: that of the last command. `answeredCap`: the cap of the last
+ * answer, or null while a command is under way. `moved`: the last row that was moved, until its grant.
  */
 interface Operator {
   caps: number;
   moves: number;
-  no: number;
-  told: { m: number | null; no: number } | null;
-  moved: { k: number; no: number } | null;
+  number: number;
+  answeredCap: { m: number | null; number: number } | null;
+  moved: { k: number; number: number } | null;
   /** The number of the last move that was answered. */
   last: number;
 }
@@ -177,9 +177,10 @@ export interface State {
   /** The requests whose withdrawal has begun, and those whose withdrawal is done. */
   leaving: string[];
   withdrawn: string[];
-  /** The requests that joined with `replace`, in the order of their joins, and those that were notified that they are superseded. */
+  /** The requests that joined with `replace`, in the order of their joins. */
   joined: string[];
-  told: string[];
+  /** The requests that were notified that they are superseded. */
+  notified: string[];
   /** Whether the crate or TTL has deleted a record of the product. */
   wiped: boolean;
   /** Whether something went wrong, so that perhaps only the schedule can help. */

@@ -134,7 +134,7 @@ const isMovedAnew = (r: Rec, o: Op): boolean => o.unmoves && r.moved !== o.moved
 
 /** Ends grants, and gives their places to those in line. */
 function grant(r: Rec, o: Op): Rec | undefined {
-  const heads: Entry[] = o.heads;
+  const grants: Entry[] = o.grants;
   if (r.fence !== o.fence && !without('give: fence as seen')) return undefined;
   if (!still(r, o.ended, 'give: versions')) return undefined;
   if (!o.others && r.mark !== o.m && !without('clear: mark as seen')) return undefined;
@@ -149,23 +149,23 @@ function grant(r: Rec, o: Op): Rec | undefined {
   )
     return undefined;
   const isNewest = ({ n }: Entry) => !replaces(n) || !r.ring.includes(n) || without('give: not superseded');
-  if (!heads.every(isNewest)) return undefined;
-  const [head] = heads as [Entry];
-  const isAlone = head.w === ALL;
+  if (!grants.every(isNewest)) return undefined;
+  const [grant] = grants as [Entry];
+  const isAlone = grant.w === ALL;
   const names = o.ended.filter(isRemembered).map(({ n }: End) => n);
   // The entry of the last exclusive holder goes, so that the ring remembers its request from now on.
   if (names.length === 0 && o.last && !without('give: last')) names.push(o.last);
   let after: Rec = {
     ...drop(r, o.ended),
-    ...{ used: (r.used ?? 0) - o.freed + weightOf(heads), lv: 'ours', fence: (heads.at(-1) as Entry).f },
+    ...{ used: (r.used ?? 0) - o.freed + weightOf(grants), lv: 'ours', fence: (grants.at(-1) as Entry).f },
     ring: without('give: ring') ? r.ring : remember(r, names),
     mark: o.others ? (r.mark ?? (o.m === null ? o.back : null)) : null,
     latest: o.others ? r.latest : null,
-    lx: isAlone ? head.x : without('give: lease_expiry of shared') ? r.lx : FAR,
+    lx: isAlone ? grant.x : without('give: lease_expiry of shared') ? r.lx : FAR,
   };
   if (!isAlone) after.h = null;
   if (o.unmoves) Object.assign(after, unmoved());
-  for (const e of heads) after = put(after, e);
+  for (const e of grants) after = put(after, e);
   return after;
 }
 
@@ -203,8 +203,8 @@ function release(r: Rec, o: Op): Rec | undefined {
 function quick(r: Rec, o: Op): Rec | undefined {
   if (!r.h || r.h.i !== o.i || (r.h.s && !without('quick: not ending'))) return undefined;
   if (
-    (r.h.n === o.head.n && !without('quick: not its own request')) ||
-    (remembers(r, o.head.n) && !without('quick: not remembered'))
+    (r.h.n === o.grant.n && !without('quick: not its own request')) ||
+    (remembers(r, o.grant.n) && !without('quick: not remembered'))
   )
     return undefined;
   if (r.mark === null && !without('quick: marked')) return undefined;
@@ -212,7 +212,7 @@ function quick(r: Rec, o: Op): Rec | undefined {
   if (r.moved !== undefined && !without('quick: not moved')) return undefined;
   if (r.fence !== null && r.fence >= o.f && !without('quick: fence rises')) return undefined;
   const ring = without('quick: ring') ? r.ring : remember(r, [r.h.n]);
-  return { ...r, h: { ...o.head, f: o.f }, fence: o.f, lx: o.head.x, ring };
+  return { ...r, h: { ...o.grant, f: o.f }, fence: o.f, lx: o.grant.x, ring };
 }
 
 /** A write on the caller's entry under the version that the call has read. */
@@ -257,13 +257,13 @@ function markEnding(r: Rec, o: Op): Rec | undefined {
 }
 
 /** A command has a higher number than all before, so a late one changes nothing. */
-const setCap = (r: Rec, { m, no, x }: Op): Rec | undefined =>
-  (r.capAt ?? 0) >= no && !without('cap: rises')
+const setCap = (r: Rec, { m, number, x }: Op): Rec | undefined =>
+  (r.capAt ?? 0) >= number && !without('cap: rises')
     ? undefined
-    : { ...r, cap: m === null ? undefined : { m, at: no, x }, capAt: no };
+    : { ...r, cap: m === null ? undefined : { m, at: number, x }, capAt: number };
 
-const moveTo = (r: Rec, { k, no }: Op): Rec | undefined =>
-  r.mark === null || (r.movedAt ?? 0) >= no ? undefined : { ...r, moved: k, movedAt: no };
+const moveTo = (r: Rec, { k, number }: Op): Rec | undefined =>
+  r.mark === null || (r.movedAt ?? 0) >= number ? undefined : { ...r, moved: k, movedAt: number };
 
 const WRITES: Record<string, Write> = {
   ...{ cap: setCap, move: moveTo },

@@ -49,8 +49,8 @@ interface State extends Faults {
   workers: readonly Worker[];
   late: readonly Late[];
   /** The fence of the answered result of each slot. */
-  told: readonly number[];
-  waiter: 'waits' | 'told' | 'superseded';
+  answered: readonly number[];
+  waiter: 'waits' | 'answered' | 'superseded';
 }
 
 type Move = ModelMove<State>;
@@ -63,7 +63,7 @@ const start = (faults: Faults): State => ({
   row: { fence: 0, held: 0, left: 0, slot: 0, doneSlot: 0, doneBy: 0 },
   workers: [0, 1].map(() => ({ slot: 1, phase: 'idle', fence: 0, left: -1 })),
   late: [],
-  told: [0, 0, 0],
+  answered: [0, 0, 0],
   waiter: 'waits',
 });
 
@@ -79,17 +79,17 @@ export class OnceProtocol implements Protocol<State> {
 
   nameOf = (state: State): string => JSON.stringify(normal(state));
 
-  broken = ({ row, workers, told }: State): string | undefined => {
+  broken = ({ row, workers, answered }: State): string | undefined => {
     if (workers.filter(({ phase, left }) => phase === 'work' && left >= 0).length > 1) return 'two workers at once';
     if (row.held && row.left < -1 && !this.#begin(row, LAST_SLOT)) return 'a dead worker keeps the key';
-    if (row.doneSlot && ![0, row.doneBy].includes(told[row.doneSlot] ?? 0)) return 'a slot has two results';
+    if (row.doneSlot && ![0, row.doneBy].includes(answered[row.doneSlot] ?? 0)) return 'a slot has two results';
     return undefined;
   };
 
   *moves(state: State): Generator<Move> {
     for (const at of state.workers.keys()) yield* this.#movesOf(state, at);
     for (const late of state.late) yield this.#arrives(state, late);
-    yield* this.#hears(state);
+    yield* this.#answersWaiter(state);
     const { row, workers } = state;
     if ((row.held && row.left >= -1) || workers.some(({ left }) => left >= 0))
       yield {
@@ -143,7 +143,7 @@ export class OnceProtocol implements Protocol<State> {
     const { slot } = workerAt(state, at);
     const begun = this.#begin(row, slot);
     if (begun) {
-      if (isToldAs(state, slot)) yield { what: `W${at} begins`, broken: 'a done slot begins' };
+      if (isDone(state, slot)) yield { what: `W${at} begins`, broken: 'a done slot begins' };
       const { fence } = begun;
       yield {
         what: `W${at} begins slot ${slot}`,
@@ -155,12 +155,12 @@ export class OnceProtocol implements Protocol<State> {
           state: put({ ...state, row: begun, lost: lost - 1 }, at, { phase: 'asked', fence }),
         };
     } else if (row.doneSlot >= slot) {
-      const told = hear(state, row.doneSlot, row.doneBy);
-      if (!told) yield { what: `W${at} is told`, broken: 'a slot has two results' };
+      const answered = answerBy(state, row.doneSlot, row.doneBy);
+      if (!answered) yield { what: `W${at} is answered`, broken: 'a slot has two results' };
       else
         yield {
-          what: `W${at} is told that slot ${row.doneSlot} is done`,
-          state: put({ ...state, told }, at, after(slot)),
+          what: `W${at} learns that slot ${row.doneSlot} is done`,
+          state: put({ ...state, answered }, at, after(slot)),
         };
     }
     if (lost && late.length === 0)
@@ -197,12 +197,13 @@ export class OnceProtocol implements Protocol<State> {
     if (written && fence < row.fence) yield { what: `W${at} stores`, broken: 'a worker stores over a later grant' };
     const landed = { ...state, row: written ?? row };
     if (stored) {
-      const told = written || row.doneBy === fence ? hear(landed, slot, fence) : undefined;
-      if (!told) yield { what: `W${at} is told`, broken: 'a worker is told that it stored, and the result is another' };
+      const answered = written || row.doneBy === fence ? answerBy(landed, slot, fence) : undefined;
+      if (!answered)
+        yield { what: `W${at} is answered`, broken: 'a worker is answered that it stored, and the result is another' };
       else
         yield {
           what: `W${at} has stored`,
-          state: put({ ...landed, told }, at, { ...after(slot), fence: 0, left: -1 }),
+          state: put({ ...landed, answered }, at, { ...after(slot), fence: 0, left: -1 }),
         };
     } else yield { what: `W${at} may not store`, state: put(state, at, { phase: 'idle', fence: 0, left: -1 }) };
     if (!lost) return;
@@ -221,7 +222,7 @@ export class OnceProtocol implements Protocol<State> {
     const what = `a late ${arriving.what}`;
     if (arriving.what === 'begin') {
       const begun = this.#begin(row, arriving.slot);
-      if (begun && isToldAs(state, arriving.slot)) return { what, broken: 'a done slot begins' };
+      if (begun && isDone(state, arriving.slot)) return { what, broken: 'a done slot begins' };
       return { what, state: { ...state, row: begun ?? row, late } };
     }
     const { row: written } = this.#store(row, arriving);
@@ -230,7 +231,7 @@ export class OnceProtocol implements Protocol<State> {
   }
 
   /** The waiter asks again. */
-  *#hears(state: State): Generator<Move> {
+  *#answersWaiter(state: State): Generator<Move> {
     const { row, waiter } = state;
     const takesAny = this.#off === 'waiterAsksForItsSlot';
     if (waiter !== 'waits' || (takesAny ? row.doneBy === 0 : row.doneSlot < 1)) return;
@@ -238,9 +239,9 @@ export class OnceProtocol implements Protocol<State> {
       yield { what: 'the waiter is superseded', state: { ...state, waiter: 'superseded' } };
       return;
     }
-    const told = hear(state, 1, row.doneBy);
-    if (told) yield { what: 'the waiter is told', state: { ...state, told, waiter: 'told' } };
-    else yield { what: 'the waiter is told', broken: 'a waiter is told the result of another slot' };
+    const answered = answerBy(state, 1, row.doneBy);
+    if (answered) yield { what: 'the waiter is answered', state: { ...state, answered, waiter: 'answered' } };
+    else yield { what: 'the waiter is answered', broken: 'a waiter receives the result of another slot' };
   }
 }
 
@@ -260,26 +261,26 @@ const after = (slot: number): Partial<Worker> =>
   slot === LAST_SLOT ? { phase: 'done' } : { phase: 'idle', slot: slot + 1 };
 
 /** Notes that a party was answered with the result of a fence. @returns undefined if a party was answered with another result */
-function hear({ told }: State, slot: number, fence: number): readonly number[] | undefined {
-  return [0, fence].includes(told[slot] ?? 0) ? told.with(slot, fence) : undefined;
+function answerBy({ answered }: State, slot: number, fence: number): readonly number[] | undefined {
+  return [0, fence].includes(answered[slot] ?? 0) ? answered.with(slot, fence) : undefined;
 }
 
 /** Whether the slot or a later one is done, by the row or by an answer. */
-const isToldAs = ({ row, told }: State, slot: number): boolean =>
-  row.doneSlot >= slot || told.slice(slot).some((fence) => fence > 0);
+const isDone = ({ row, answered }: State, slot: number): boolean =>
+  row.doneSlot >= slot || answered.slice(slot).some((fence) => fence > 0);
 
 /** The state with its fences renamed to the smallest numbers, because only their order counts, and which are equal. */
 function normal(state: State): State {
-  const { row, workers, told, late } = state;
+  const { row, workers, answered, late } = state;
   const ofLate = late.flatMap((one) => (one.what === 'store' ? [one.fence] : []));
-  const used = [row.fence, row.held, row.doneBy, ...workers.map(({ fence }) => fence), ...told, ...ofLate];
+  const used = [row.fence, row.held, row.doneBy, ...workers.map(({ fence }) => fence), ...answered, ...ofLate];
   const order = [...new Set([0, ...used])].sort((one, other) => one - other);
   const rank = (fence: number) => order.indexOf(fence);
   return {
     ...state,
     row: { ...row, fence: rank(row.fence), held: rank(row.held), doneBy: rank(row.doneBy) },
     workers: workers.map((worker) => ({ ...worker, fence: rank(worker.fence) })),
-    told: told.map(rank),
+    answered: answered.map(rank),
     late: late.map((one) => (one.what === 'store' ? { ...one, fence: rank(one.fence) } : one)),
   };
 }

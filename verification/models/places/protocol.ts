@@ -17,13 +17,13 @@ type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v' | 'moved', number> 
   patient: boolean;
   ended: number[];
 };
-/** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by every clock. `no`: the arrivals after its mark. `off`: withdrawn. */
-type Place = { age: number; off: boolean; no: number };
+/** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by every clock. `number`: the arrivals after its mark. `off`: withdrawn. */
+type Place = { age: number; off: boolean; number: number };
 /**
- * A hand-off. `seen`: the record before its query. `end`: whether it ends the request's own grant. `then`: the step after it. `head`: whom it serves. `more`: whether
+ * A hand-off. `seen`: the record before its query. `end`: whether it ends the request's own grant. `then`: the step after it. `serves`: whom, or -1. `more`: whether
  * others are in line. `first`: who was moved to the front, if awake or not yet late.
  */
-type HandOff = { seen: Rec; end: boolean; then: string; head: number; more: boolean; first: number };
+type HandOff = { seen: Rec; end: boolean; then: string; serves: number; more: boolean; first: number };
 /** A call, and its next step (`pc`). `row`: it has put its row, or flagged one. `fresh`: it has seen the mark since the record was last removed. */
 type Party = {
   k: string;
@@ -112,7 +112,7 @@ const unsee = (s: State, of: (r: number) => boolean): void => {
   s.ps = s.ps.map((p) => (p.fresh && of(p.r) ? { ...p, fresh: undefined } : p));
 };
 const handOff = (s: State, j: number, then: string, end = false): void =>
-  go(s, j, 'rows', { h: { seen: { ...s.rec, arrivals: 0 }, end, then, head: -1, more: false, first: -1 } });
+  go(s, j, 'rows', { h: { seen: { ...s.rec, arrivals: 0 }, end, then, serves: -1, more: false, first: -1 } });
 /** Puts the row of the call, unless it is there already. */
 function putRow(s: State, j: number, then: string): void {
   const { r } = s.ps[j] as Party;
@@ -121,7 +121,7 @@ function putRow(s: State, j: number, then: string): void {
   else go(s, j, then, { row: true });
 }
 function putPlace(s: State, r: number): void {
-  s.places[r] = { age: 2, off: false, no: 0 };
+  s.places[r] = { age: 2, off: false, number: 0 };
 }
 function extend(s: State, j: number, then: string) {
   const { r } = s.ps[j] as Party;
@@ -139,7 +139,7 @@ function see(s: State, j: number, raises = false): void {
   if (raises) s.rec = { ...s.rec, mark: s.ids++, arrivals: s.rec.arrivals + 1 };
   const place = s.places[r];
   const { arrivals } = s.rec;
-  if (place) s.places[r] = { ...place, no: pc === 'mark' ? arrivals : Math.min(place.no, arrivals) };
+  if (place) s.places[r] = { ...place, number: pc === 'mark' ? arrivals : Math.min(place.number, arrivals) };
   go(s, j, pc, { fresh: true });
 }
 const order = (s: State, r: number): void => {
@@ -158,8 +158,8 @@ const STEPS: Record<string, Step> = {
     });
     const first = waits.includes(seen.moved) ? seen.moved : -1;
     const next = has('moved first') && first >= 0 ? first : (waits[0] ?? -1);
-    const head = end || isFree(seen) ? next : -1;
-    go(s, j, 'places', { h: { ...h, head, more: waits.length > (head < 0 ? 0 : 1), first } });
+    const serves = end || isFree(seen) ? next : -1;
+    go(s, j, 'places', { h: { ...h, serves, more: waits.length > (serves < 0 ? 0 : 1), first } });
     if (game.whole) STEPS.places?.(s, j, s.ps[j] as never);
   },
   /** A hand-off reads the places. A plain acquire that meets only sleepers joins if their time is over, and otherwise tries again. */
@@ -168,44 +168,44 @@ const STEPS: Record<string, Step> = {
     const isAsleep = (r: number) => !(end && r === own) && isLive(s, r, seen);
     const isDue =
       h.first < 0 && isAsleep(seen.moved) && (s.places[seen.moved]?.age ?? 0) > (has('moved: ten seconds') ? 1 : 0);
-    const head = isDue && has('moved first') ? -1 : h.head;
-    const live = s.order.filter((r) => r !== head && isAsleep(r));
+    const serves = isDue && has('moved first') ? -1 : h.serves;
+    const live = s.order.filter((r) => r !== serves && isAsleep(r));
     const isPatient = seen.patient || !live.some((r) => (s.places[r]?.age ?? 0) > (has('ten seconds') ? 1 : 0));
-    if (then === 'try' && head < 0 && live.length > 0) return go(s, j, isPatient ? 'row' : 'try', { h: undefined });
-    const more = h.more || h.head !== head;
+    if (then === 'try' && serves < 0 && live.length > 0) return go(s, j, isPatient ? 'row' : 'try', { h: undefined });
+    const more = h.more || h.serves !== serves;
     go(s, j, 'write', {
       h: {
         ...h,
-        head,
+        serves,
         first: isDue ? seen.moved : h.first,
         more: more || (live.length > 0 && has('mark with places')),
       },
     });
   },
-  write(s, j, { r: own, h: { seen, end, then, head, more, first } }) {
+  write(s, j, { r: own, h: { seen, end, then, serves, more, first } }) {
     const { rec } = s;
     const finish = () => go(s, j, then, { h: undefined });
-    if (head < 0 && more && !end) return finish();
-    const won = rec.v === seen.v && (head < 0 || rec.fence === seen.fence) && (more || rec.mark === seen.mark);
+    if (serves < 0 && more && !end) return finish();
+    const won = rec.v === seen.v && (serves < 0 || rec.fence === seen.fence) && (more || rec.mark === seen.mark);
     const stands = end && rec.by === own;
     if (!won) return stands || isFree(rec) ? handOff(s, j, then, stands) : finish();
-    const arrivals = more && (head >= 0 || has('numbers stay')) ? rec.arrivals : 0;
-    if (end) ends(s, own, head);
-    else if (head >= 0 || (seen.by >= 0 && !seen.x)) take(s, head);
+    const arrivals = more && (serves >= 0 || has('numbers stay')) ? rec.arrivals : 0;
+    if (end) ends(s, own, serves);
+    else if (serves >= 0 || (seen.by >= 0 && !seen.x)) take(s, serves);
     // A moved sleeper that is late stays moved, because it may come back.
-    const isMoved = seen.moved >= 0 && seen.moved !== head && (first >= 0 || isLive(s, seen.moved, seen)) && more;
+    const isMoved = seen.moved >= 0 && seen.moved !== serves && (first >= 0 || isLive(s, seen.moved, seen)) && more;
     s.rec = {
       ...s.rec,
       mark: more ? rec.mark || s.ids++ : 0,
       arrivals,
       moved: seen.moved >= 0 && !isMoved ? -1 : s.rec.moved,
     };
-    if (head >= 0 && head !== own && s.ps[head]?.k === 'T') {
-      s.rows[head] = '';
-      go(s, head, 'held');
-    } else if (head >= 0) s.rec.c = head !== own;
-    unsee(s, (r) => r === head);
-    if (head < 0 && more && s.rec.mark !== seen.mark && has('read again')) handOff(s, j, then);
+    if (serves >= 0 && serves !== own && s.ps[serves]?.k === 'T') {
+      s.rows[serves] = '';
+      go(s, serves, 'held');
+    } else if (serves >= 0) s.rec.c = serves !== own;
+    unsee(s, (r) => r === serves);
+    if (serves < 0 && more && s.rec.mark !== seen.mark && has('read again')) handOff(s, j, then);
     else finish();
   },
   held(s, j, { r }) {
@@ -241,7 +241,7 @@ const STEPS: Record<string, Step> = {
     const place = s.places[r];
     if (place?.off) s.rows[r] = '';
     if (place?.off) return go(s, j, 'out');
-    s.places[r] = { off: false, no: 0, ...place, age: 2 }; // the row keeps the position, even if the place has expired
+    s.places[r] = { off: false, number: 0, ...place, age: 2 }; // the row keeps the position, even if the place has expired
     go(s, j, has('place first') ? 'sleep: delete' : 'last read');
   },
   'sleep: delete'(s, j, { r }) {
@@ -348,7 +348,7 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
   if (pc === 'try') {
     if (k === 'O' && line.includes(FIRST)) goes('begins', has('place, then row') ? 'flag place' : 'flag row');
     else if (k === 'M' && (rows[FIRST] === 'in' || (place && !place.off))) goes('begins', 'move');
-    else if (k === 'D' && place && place.no > 0) goes('begins', 'poll');
+    else if (k === 'D' && place && place.number > 0) goes('begins', 'poll');
     else if ('DOM'.includes(k)) return;
     else if (isFree(rec) && rec.mark === 0)
       does(
@@ -393,7 +393,8 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
 export function broken(s: State): string | undefined {
   const { rec, ps, places, rows, cancelled } = s;
   for (const { pc, h } of ps)
-    if (pc === 'write' && h && h.first >= 0 && h.head >= 0 && h.head !== h.first) return `moved: ${h.head} passes it`;
+    if (pc === 'write' && h && h.first >= 0 && h.serves >= 0 && h.serves !== h.first)
+      return `moved: ${h.serves} passes it`;
   const holders = new Set(ps.filter(({ pc }) => pc === 'held').map(({ r }) => r));
   if (holders.size > 1) return `two holders: ${[...holders]}`;
   if (cancelled && holders.has(FIRST)) return 'cancelled: it holds the key';
@@ -404,7 +405,7 @@ export function broken(s: State): string | undefined {
     const waits = fresh && !places[r]?.off && rows[r] !== 'off' && (pc === 'asleep' || (pc === 'poll' && row));
     if (waits && (isInLine || isLive(s, r, rec))) {
       if (rec.mark === 0) return `mark: ${r} waits without one`;
-      if (rec.arrivals < (places[r]?.no ?? 0)) return `numbers: ${r} arrived before they began`;
+      if (rec.arrivals < (places[r]?.number ?? 0)) return `numbers: ${r} arrived before they began`;
     }
     const isQuiet =
       k === 'T' &&

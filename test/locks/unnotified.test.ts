@@ -62,7 +62,7 @@ describe('gone tasks', () => {
     ['a minute later', 62_000, 0],
     ['where the grant runs out only now, by a clock that is behind', 5501, -501],
   ])('a request may ask again after LeaseHeld and the end of its execution, %s', async (when, laterMs, behindMs) => {
-    const key = `told, and not yet ended, ${when}`;
+    const key = `notified, and not yet ended, ${when}`;
     const execution = steps.newExecution('RUNNING');
     steps.faults.SendTaskSuccess = ['refused'];
     const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 5 });
@@ -86,16 +86,16 @@ it.each([
   ['the schedule', 'the next in line'],
   ['the schedule', 'a later caller'],
 ])('a notified task whose ticket stayed, as %s ends it, is previous for %s', async (finder, successor) => {
-  const key = `told, found by ${finder}, for ${successor}`;
+  const key = `notified, found by ${finder}, for ${successor}`;
   const execution = steps.newExecution('RUNNING');
   const first = await acquire({ key });
-  const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
+  const { task } = await park({ key, holder: 'notified', requestId: 'r', execution });
   const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
   requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
   await release(first);
   requests.faultsOf = {};
-  const told = grantOf(task);
-  expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
+  const notified = grantOf(task);
+  expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('notified');
   steps.executions.set(execution, 'ABORTED');
   clock.advance(11_000);
   if (finder === 'the schedule') await repair();
@@ -103,11 +103,11 @@ it.each([
   const toTask = steps.requests.filter(({ token }) => token === task.token);
   expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // no caller released its lease
   const { previous } = next ? grantOf(next.task) : await acquire({ key });
-  expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
+  expect(previous).toMatchObject({ holder: 'notified', fence: notified.fence, ended: 'executionEnded' });
 });
 
 it('a task that took LeaseHeld never held, even if a caller joins', async () => {
-  const key = 'untold, and joined';
+  const key = 'unnotified, and joined';
   const { first, task } = await unnotified({ key });
   clock.advance(60_000);
   const marked = async (send: () => Promise<unknown>) => {
@@ -123,7 +123,7 @@ it('a task that took LeaseHeld never held, even if a caller joins', async () => 
 });
 
 it('a task that received its grant and was paused is the previous holder', async () => {
-  const key = 'told, and overdue';
+  const key = 'notified, and overdue';
   const first = await acquire({ key, holder: 'first' });
   const { task } = await park({ key, holder: 'task', ttlSeconds: 30, parkSeconds: 50 });
   steps.faults.SendTaskSuccess = ['lost'];
@@ -146,7 +146,7 @@ it('a task that took LeaseHeld leaves the expired grant of another request', asy
 });
 
 it('a call that shared the grant of an unnotified task is the previous holder', async () => {
-  const key = 'untold, and shared';
+  const key = 'unnotified, and shared';
   const { task } = await unnotified({ key });
   const shared = await acquire({ key, holder: 'task', requestId: 'r' });
   expect(shared).toMatchObject({ repeated: true });
