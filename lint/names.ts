@@ -1,7 +1,8 @@
 /**
  * Checks names: `node lint/names.ts`, a part of `npm run lint`. In shared/, a type, a function or a constant is declared once, and a room has each
- * file name once; only files of one name in two rooms, such as once/read.ts and rates/read.ts, may repeat each other. Identifiers, file names,
- * messages and titles of tests use the words of the glossary: its table for authors lists the words that they replace, in code spans.
+ * file name once; only files of one name in two rooms, such as once/read.ts and rates/read.ts, may repeat each other. Identifiers, file names and
+ * titles of tests use the words of the glossary, and so do the product's messages: its table for authors lists the words that they replace, in code
+ * spans. Texts of tests and checkers may use any word, because some of them are examples of wrong code.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -13,6 +14,7 @@ import { HAS_TITLES, titlesIn } from './prose/titles.ts';
 const MAX_DEPTH = 2;
 
 const PRODUCT = /^(shared|functions|clients\/typescript\/src|cli\/src|console|local)\//;
+const TESTS = /^(test|verification)\//;
 const GENERATED = 'clients/typescript/src/contract.ts';
 const DECLARED = /^(?:export )?(?:async )?(?:type|interface|class|function\*?|const|enum|let) ([\w$]+)/gm;
 
@@ -86,11 +88,12 @@ for (const file of files) {
   checkWords(file, wordsOf(file), 'the file name');
   const code = readFileSync(file, 'utf8');
   for (const { title } of HAS_TITLES.test(file) ? titlesIn(code) : []) checkWords(file, title, `the title '${title}'`);
-  if (!PRODUCT.test(file) || file === GENERATED) continue;
+  const isProduct = PRODUCT.test(file);
+  if ((!isProduct && !TESTS.test(file)) || file === GENERATED) continue;
   const seen = new Set<string>();
   for (const { type, value } of tokens(code)) {
     const isName = type === 'IdentifierName' || type === 'PrivateIdentifier';
-    const isText = (type === 'StringLiteral' || type.startsWith('Template')) && /\w \w/.test(value);
+    const isText = isProduct && (type === 'StringLiteral' || type.startsWith('Template')) && /\w \w/.test(value);
     if ((!isName && !isText) || seen.has(value)) continue;
     seen.add(value);
     checkWords(file, isName ? wordsOf(value) : value, isName ? `the name ${value}` : `the text ${value.slice(0, 60)}`);

@@ -127,13 +127,14 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
     );
     await write('functions/leases/next.ts', 'export const drawn = 1;\nconst backup = 1;\n');
     await write('local/events.ts', 'export const delivery = 1;\n');
-    await write('test/a.test.ts', "it('a call is not repeated', () => told());\n");
+    await write('test/a.test.ts', "it('a call is not repeated', () => answered('a task was told'));\n");
     expect(await run(process.execPath, NAMES)).toEqual({ code: 0, stderr: '' });
     await write('shared/commits/write.ts', 'async function reader() {}\n');
     await write('shared/locks/record/read.ts', 'interface Shown {}\nclass giveBack {}\n');
     await write('shared/locks/line/keys/count.ts', "const text = 'a task was told';\nconst delivery = 1;\n");
     await write('cli/src/give-back.ts');
-    await write('test/a.test.ts', "it('a task hears of its grant', () => told());\n");
+    await write('test/a.test.ts', "it('a task hears of its grant', () => told('a task hears'));\n");
+    await write('verification/models/a.ts', 'export const state = { isTold: true };\n');
     expect(await run(process.execPath, NAMES)).toEqual({
       code: 1,
       stderr: [
@@ -147,6 +148,8 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
         'shared/locks/line/keys/count.ts: the name delivery says delivery: write notify, notified, unnotified',
         'shared/locks/record/read.ts: the name giveBack says give back: write give up (a grant); release is the call of the API',
         "test/a.test.ts: the title 'a task hears of its grant' says hears: write notify, notified, unnotified",
+        'test/a.test.ts: the name told says told: write notify, notified, unnotified',
+        'verification/models/a.ts: the name isTold says told: write notify, notified, unnotified',
         '',
       ].join('\n'),
     });

@@ -18,7 +18,7 @@ export const MUTANTS = {
   startIsOver: 'a repeat gets its start even if that start is over',
   slowerRate: 'if callers differ, the slower rate is said to be kept',
   noEntry: 'a reservation is settled without an open entry',
-  strictWindow: 'what was settled, or is still owed, is said not to count',
+  strictWindow: 'what settling returns, or is still owed, is said not to count',
   longLate: 'a call adds to what was paid when it came, however long ago that was',
   capIgnored: 'a reservation does not ask for the cap',
   capNotCounted: 'the capped rates are not counted',
