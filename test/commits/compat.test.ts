@@ -200,7 +200,7 @@ describe('a foreign record', async () => {
     });
     expect((await failure(create(path, { waitSeconds: 2 }, { commit }))).code).toBe('CommitInProgress');
     const between = polls.slice(1).map((at, index) => at - (polls[index] ?? 0));
-    // The writer of the first record may have died, so the second poll comes at once.
+    // The writer of the first record may have crashed, so the second poll comes at once.
     expect(between.slice(0, 7)).toEqual([0, ...pauses]);
   });
 });
@@ -332,7 +332,7 @@ describe('repeats after foreign records', () => {
   const other = { ...first, commitId: 'never-used' };
   const codeOf = async (w: World, input: object) => (await failure(w.commit(input))).code;
   const writer = (w: World) => new ObjectStoreWriter({ ...w, clock: w.clock, timeoutMs: 2000 });
-  /** A writer of the Rust crate takes the record over from `generation`, and dies. */
+  /** A writer of the Rust crate takes the record over from `generation`, and crashes. */
   const takesOver = (w: World, generation?: number) => writer(w).lock(path, undefined, generation);
   /** A call of Holdfast meets the record, and does not wait for it. */
   const meets = async (w: World, input: object = first) => expect(await codeOf(w, input)).toBe('CommitInProgress');

@@ -17,7 +17,7 @@ const foreign = (path: string, more: object = {}) => ({
   ...more,
 });
 
-/** A record of this service whose commit has not reached S3: its writer has died, or is on its way. */
+/** A record of this service whose commit has not reached S3: its writer has crashed, or is on its way. */
 const ours = (path: string, writtenAt: number, more: object = {}) =>
   foreign(path, { commit_id: { S: `of-${path.replaceAll(' ', '-')}` }, written_at: { N: String(writtenAt) }, ...more });
 

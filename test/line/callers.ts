@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -104,7 +104,7 @@ export async function callers(lineWorld: LineWorld) {
 
   /** A call that exits when `calls` of its requests have landed: three put it in line. */
   const dying = (key: string, calls: number) =>
-    dyingAfter(calls, () => waiting(key, 'dead')).then(async () => void (await sleep(60_000)));
+    exitingAfter(calls, () => waiting(key, 'dead')).then(async () => void (await sleep(60_000)));
 
   it('a caller that exits in line delays the next by a grant window', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
@@ -142,12 +142,12 @@ export async function callers(lineWorld: LineWorld) {
     expect(messages).toMatchObject([{ delaySeconds: 4 }]);
   });
 
-  /** A call that was granted the lock in line, and dies between its claim and the deletion of its row. */
+  /** A call that was granted the lock in line, and exits between its claim and the deletion of its row. */
   const dyingAtClaim = async (key: string) => {
     const first = await acquire({ key, holder: 'first' });
     await exitInLine({ key, holder: 'dead', requestId: 'r', ttlSeconds: 60 });
     await release(first);
-    await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', ttlSeconds: 60 }));
+    await exitingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', ttlSeconds: 60 }));
     expect(await rows(key)).toHaveLength(1);
   };
 

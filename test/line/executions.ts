@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { endExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { counting } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
@@ -143,7 +143,7 @@ export async function executions(lineWorld: LineWorld) {
   it('a pass that exits anywhere lets a redriven execution have the lock again', async () => {
     for (const calls of counting()) {
       const { key, execution, asked } = await unnotified();
-      const { survived } = await dyingAfter(calls, () => executionEnded(execution));
+      const { survived } = await exitingAfter(calls, () => executionEnded(execution));
       expect([(await see(key)).holder !== undefined, (await rows(key)).length]).toBeOneOf([
         [true, 1],
         [false, 1],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -17,7 +17,7 @@ export async function fullLines(lineWorld: LineWorld) {
   /** Three requests put a call in line. Then the call exits, so its row stays. After a second, nobody remembers that the key had a line. */
   const inLine = (key: string, holder: string) => {
     timeline.advance(1000);
-    return dyingAfter(3, () => waiting(key, holder));
+    return exitingAfter(3, () => waiting(key, holder));
   };
   /** A held lock with as many calls in line, as their rows and the record would be. */
   async function filled(count: number, counts: { waiters?: number; out?: number } = {}) {
@@ -59,7 +59,7 @@ export async function fullLines(lineWorld: LineWorld) {
 
   it('a line of which most have left is counted only once', async () => {
     const key = await filled(2, { waiters: 1000 });
-    await dyingAfter(5, () => waiting(key, 'counts'));
+    await exitingAfter(5, () => waiting(key, 'counts'));
     expect(queries()).toBe(1);
     expect(await countsOf(key)).toEqual({ waiters: 1001, out: 998 });
     for (const holder of ['b', 'c']) await park({ key, holder });

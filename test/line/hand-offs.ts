@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -13,7 +13,7 @@ export async function handOffs(lineWorld: LineWorld) {
   const { timeline, answeredLate, precededBy } = world;
   const sent = (action: string) => steps.requests.filter((one) => one.action === action).length;
   const waits = (key: string, holder: string, waitSeconds = 20) =>
-    dyingAfter(3, () => acquire({ key, holder, requestId: holder, waitSeconds }));
+    exitingAfter(3, () => acquire({ key, holder, requestId: holder, waitSeconds }));
 
   it('a plain call takes an expired lock that is released meanwhile', async () => {
     const { key, first } = await heldKey({ ttlSeconds: 2 });

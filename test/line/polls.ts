@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
 const WINDOW_MS = 2000;
@@ -92,7 +92,7 @@ export async function polls(lineWorld: LineWorld) {
   it.each([
     ['that it has not claimed, and that is over', async () => {}],
     // The first try, and the claim.
-    ['that an exited call of its request claimed', (key: string) => dyingAfter(2, () => acquire(asked(key)))],
+    ['that an exited call of its request claimed', (key: string) => exitingAfter(2, () => acquire(asked(key)))],
   ])('a cancelled call with a grant %s hands off at once', async (_, claim) => {
     const first = await held();
     const { key } = first;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
 import { flagCancelled } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -88,7 +88,7 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
       const asked = { key, holder: 'dead', requestId: 'r' };
       const ticket = await exitInLine(asked);
       await release(first);
-      await dyingAfter(2, () => acquire(asked)); // exits between its claim and the deletion of the row
+      await exitingAfter(2, () => acquire(asked)); // exits between its claim and the deletion of the row
       for (const name of await names(key))
         expect(await flagCancelled(dependencies, { name }, call())).toMatchObject(name);
       const again = how === 'without its ticket' ? asked : { ...asked, ticket, waitSeconds: 20 };

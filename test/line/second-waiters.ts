@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
 /** A request may be in line twice: it holds one lock, and its second waiter blocks no other. */
@@ -74,7 +74,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
 
   it('an unclaimed grant is not sent to the second task', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
-    await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
+    await exitingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
     timeline.advance(1); // so that the next ticket is later
     const { task } = await park({ ...asked(key), parkSeconds: 1 });
     timeline.advance(999);
@@ -87,7 +87,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
 
   it('a hand-off to a call sends the message for a task', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
-    await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
+    await exitingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
     timeline.advance(1); // so that the next ticket is later
     await park(asked(key));
     messages.length = 0;

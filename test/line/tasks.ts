@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
 /** A task that comes again while its request has the grant, and the messages that tasks receive. */
@@ -26,7 +26,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     await acquire(request);
     const task = steps.newTask();
     const sent = ['PutItem', 'UpdateItem', 'UpdateItem'];
-    expect(await dyingAfter(3, () => park(request, task))).toEqual({ sent, survived: false });
+    expect(await exitingAfter(3, () => park(request, task))).toEqual({ sent, survived: false });
     timeline.advance(90_000);
     await repair(request.key);
     expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });

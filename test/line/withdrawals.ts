@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { flagCancelled } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -20,14 +20,14 @@ export async function withdrawals(lineWorld: LineWorld) {
   const unknown = { cancelled: false, reason: 'unknown' };
   const ofB = (key: string) => ({ key, holder: 'b', requestId: `of ${key}` });
   /** A call of the owner that joins the line, and then exits. */
-  const dieInLine = async (asked: object) => {
-    await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...asked }, owner)));
+  const exitInLine = async (asked: object) => {
+    await timeline.play(() => exitingAfter(3, () => acquire({ waitSeconds: 20, ...asked }, owner)));
     timeline.advance(1); // so that the next ticket is later
   };
   /** A held lock with a call of the owner, which has exited, and a task behind it. */
   async function inLine() {
     const { key, first } = await heldKey({ holder: 'first' });
-    await dieInLine(ofB(key));
+    await exitInLine(ofB(key));
     const { task } = await park({ key, holder: 'task' });
     return { key, first, task };
   }
@@ -85,7 +85,7 @@ export async function withdrawals(lineWorld: LineWorld) {
   it('a withdrawal ends only requests of its own caller and holder', async () => {
     const key = newKey();
     const grant = await acquire(ofB(key), owner);
-    await dieInLine({ key, holder: 'd', requestId: 'waits' });
+    await exitInLine({ key, holder: 'd', requestId: 'waits' });
     const { requestId } = ofB(key);
     for (const [more, who] of [
       [{}, as('arn:aws:iam::1:user/other')],
@@ -140,7 +140,7 @@ export async function withdrawals(lineWorld: LineWorld) {
     for (let writes = 1, survived = false; !survived; writes++) {
       const { key, first, task } = await inLine();
       await release(first);
-      ({ survived } = await dyingAfter(writes, () => withdraw(ofB(key), owner)));
+      ({ survived } = await exitingAfter(writes, () => withdraw(ofB(key), owner)));
       requests.faultsOf.UpdateItem = ['lostReply'];
       await withdraw(ofB(key), owner);
       requests.faultsOf = {};
@@ -191,7 +191,7 @@ export async function withdrawals(lineWorld: LineWorld) {
 
   it.each(['task', 'call'])('a free lock goes to the task behind a %s that an operator cancels', async (kind) => {
     const { key, first } = await heldKey({ holder: 'first' });
-    if (kind === 'call') await dieInLine(ofB(key));
+    if (kind === 'call') await exitInLine(ofB(key));
     else await park({ key, holder: 'cancelled' });
     timeline.advance(1); // so that the next ticket is later
     const [row] = await rows(key);
@@ -203,7 +203,7 @@ export async function withdrawals(lineWorld: LineWorld) {
 
   it('a free lock loses its mark if the only call in line withdraws', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
-    await dieInLine(ofB(key));
+    await exitInLine(ofB(key));
     await release(first, late);
     expect(await isMarked(key)).toBe(true);
     await withdraw(ofB(key), owner);

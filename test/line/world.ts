@@ -3,7 +3,7 @@ import { handOff } from '../../shared/locks/line/hand-off.ts';
 import { readKey } from '../../shared/locks/record/requests.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { type Overrides, resetting, steadyCalls } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -69,7 +69,7 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
     exitInLine: async (input: Terms, as?: ReturnType<typeof call>) => {
       timeline.advance(1);
       // Three requests put a call in line.
-      await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
+      await timeline.play(() => exitingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
       timeline.advance(1);
       return (await rows(input.key)).at(-1)?.ticket?.S ?? '';
     },

@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -17,7 +17,7 @@ const waiting = (key: string, holder: string) => acquire({ key, holder, limit: 1
 /** A call that joins the line, and exits before it polls for its grant. */
 const inLine = async (key: string, holder: string) => {
   timeline.advance(1);
-  return dyingAfter(3, () => waiting(key, holder));
+  return exitingAfter(3, () => waiting(key, holder));
 };
 
 /** A key with one holder and as many calls in line, as their rows and the mark would be. */

@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
 import type { Task } from '../support/emulators/step-functions.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { counting } from '../support/time/rounds.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -12,15 +12,15 @@ const TTL_MS = 20_000;
 const executionOf = (key: string) =>
   `arn:aws:states:us-east-1:123456789012:execution:machine:${encodeURIComponent(key)}`;
 
-/** The tasks that are parked for a key, and the call that dies among them. */
+/** The tasks that are parked for a key, and the call that exits among them. */
 interface Scene {
   key: string;
   waiters: Task[];
-  /** The call that dies. */
+  /** The call that exits. */
   act: () => Promise<unknown>;
-  /** Tasks that need not be granted the lease in the end, because they were cancelled or their execution died. */
+  /** Tasks that need not be granted the lease in the end, because they were cancelled or their execution ended. */
   spared?: Task[];
-  /** The grant of the holder, if the call that dies does not end it. */
+  /** The grant of the holder, if the call that exits does not end it. */
   holds?: { leaseId: string; expiresAt: string };
 }
 
@@ -68,7 +68,7 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
   'break of a grant without a notice': async (key) => {
     const first = await acquire({ key, ttlSeconds: 20 });
     const unnotified = await waiter(key);
-    await dyingAfter(3, () => release(first)); // it exits after the transfer, before the message to the task
+    await exitingAfter(3, () => release(first)); // it exits after the transfer, before the message to the task
     const fence = Number((await rawItem(key))?.fence?.N);
     return { key, waiters: [], spared: [unnotified], act: () => breakLease({ key, fence }) };
   },
@@ -87,7 +87,7 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
   'repair of a grant without a notice': async (key) => {
     const first = await acquire({ key, ttlSeconds: 20 });
     const waiters = [await waiter(key), await waiter(key)];
-    await dyingAfter(3, () => release(first));
+    await exitingAfter(3, () => release(first));
     clock.advance(11_000);
     return { key, waiters, act: repair };
   },
@@ -120,7 +120,7 @@ it.each(Object.entries(PATHS))(
       const scene = await prepare(`${name} ${calls}`);
       const { act, waiters, spared = [], key } = scene;
       const seen = witness(scene);
-      const { sent, survived } = await dyingAfter(calls, act);
+      const { sent, survived } = await exitingAfter(calls, act);
       const context = `dead after ${sent.join(', ')}`;
       await untilAllHaveHadTheirTurn(scene, context);
       expect(seen.overlaps, context).toEqual([]);
@@ -128,7 +128,7 @@ it.each(Object.entries(PATHS))(
       for (const task of spared) expect(task.state, context).not.toBe('waiting');
       expect(await rows(key), context).toEqual([]);
       if (survived) {
-        expect(calls).toBeGreaterThan(2); // so the path has requests after which a call can die
+        expect(calls).toBeGreaterThan(2); // so the path has requests after which a call can exit
         return;
       }
     }

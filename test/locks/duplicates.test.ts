@@ -3,7 +3,7 @@ import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -26,8 +26,10 @@ type Send = () => Promise<unknown>;
 const own = { holder: 'R', requestId: 'r', limit: 1, ttlSeconds: 10 };
 
 /** A call that joins the line, and then exits. */
-const dieInLine = async (key: string, more: object = {}) => {
-  await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
+const exitInLine = async (key: string, more: object = {}) => {
+  await timeline.play(() =>
+    exitingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })),
+  );
   timeline.advance(1); // so that the next ticket is later
 };
 
@@ -43,7 +45,7 @@ it.each([
 ])('a call whose permit others change %s times receives it or LeaseHeld', async (_, changes, outcome, writes) => {
   const key = `changed ${changes}`;
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await dieInLine(key, own);
+  await exitInLine(key, own);
   await park({ key, holder: 'behind', limit: 1 });
   await release(first);
   const duplicate = await acquire({ key, ...own });
@@ -112,7 +114,7 @@ const withQuota = acquireGrant({
 it('a call has the permit that its request receives before it joins', async () => {
   const key = 'granted before';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await dieInLine(key, { holder: 'b', requestId: 'r' });
+  await exitInLine(key, { holder: 'b', requestId: 'r' });
   for (let more = 0; more < QUOTA; more++) await park({ key, holder: `t${more}`, limit: 1 });
   requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
   const [granted] = await timeline.play(() => withQuota(asks({ key, holder: 'b', requestId: 'r' }), call()));

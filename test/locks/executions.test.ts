@@ -4,7 +4,7 @@ import { createTables } from '../../local/dynamodb.ts';
 import { endExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { lambdaContext, post } from '../support/stack/adapters.ts';
 import { counting, isFull } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -373,7 +373,7 @@ describe('several permits of a key', async () => {
       for (const writes of counting()) {
         const [key, execution, task] = [`${kind} ${writes}`, steps.newExecution(), steps.newTask()];
         const asked = { key, limit: 1, ttlSeconds: 86_400, execution };
-        const { survived } = await dyingAfter(writes, () => (kind === 'call' ? acquire(asked) : park(asked, task)));
+        const { survived } = await exitingAfter(writes, () => (kind === 'call' ? acquire(asked) : park(asked, task)));
         task.state = 'timedOut';
         await executionEnded(execution);
         expect([await holders(key), await rows(key)]).toEqual([[], []]);
@@ -390,7 +390,7 @@ describe('several permits of a key', async () => {
         await acquire({ ...long, holder: 'c' });
         await park({ ...long, holder: 'heavy', weight: 3, execution });
         const { task } = await park({ ...long, holder: 'next' });
-        const { survived } = await dyingAfter(writes, () => executionEnded(execution));
+        const { survived } = await exitingAfter(writes, () => executionEnded(execution));
         clock.advance(AGAIN_MS);
         requests.faultsOf.UpdateItem = ['lostReply', 'lostReply'];
         await executionEnded(execution, true);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { worldIds } from '../support/chance/seed.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -42,7 +42,7 @@ it('a light call is served soon after a heavy call has exited', async () => {
   for (const holder of ['a', 'b', 'c']) await acquire({ key, holder, limit: 4, ttlSeconds: 600 });
   const beganAt = timeline.now();
   const [, light] = await timeline.play(
-    () => dyingAfter(3, () => waits(key, { holder: 'heavy', weight: 2, waitSeconds: 5 })),
+    () => exitingAfter(3, () => waits(key, { holder: 'heavy', weight: 2, waitSeconds: 5 })),
     () => timeline.later(100, () => waits(key)),
   );
   expect(light).toMatchObject({ used: 4 });

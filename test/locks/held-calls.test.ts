@@ -71,7 +71,7 @@ it('a call takes a slot of a second record if the first is full', async () => {
   expect(await rawItem('holdfast:held:2')).toBeUndefined();
 });
 
-it('the slot of a call that died is free a second after its deadline', async () => {
+it('the slot of a call that exited is free a second after its deadline', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const never = () => new Promise<never>(() => {});
   void inSlot(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
@@ -80,7 +80,7 @@ it('the slot of a call that died is free a second after its deadline', async () 
   expect(await most('front', 1)).toBe(1);
 });
 
-it('a slot of a call that died does not count for others', async () => {
+it('a slot of a call that exited does not count for others', async () => {
   const { dependencies, timeline, slots, most } = await stage(8);
   const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
   const wait = () => new Promise<never>(() => {});

@@ -120,7 +120,7 @@ describe('late writes', () => {
     await world.joinLine(key, 'r');
     await rust.release(key, version);
     requests.faultsOf.UpdateItem = [overtaken(key, note, 200)];
-    await world.handOn(key);
+    await world.handOff(key);
     expect(await fenceOnRecord(key)).toBeLessThan(clock.now());
     const grant = await acquire({ key, holder: 'caller', requestId: 'r', ttlSeconds: 10 });
     expect(grant.fence).toBeGreaterThan(before);

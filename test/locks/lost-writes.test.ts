@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/cuttable.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -131,7 +131,7 @@ it('a lost write reads the line again though the last holder still holds', async
 it('a write that is lost to an arrival reads the line once more', async () => {
   const key = 'new, arrival';
   const late = steps.newTask();
-  beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 2 }, late)));
+  beforeUpdate(2, () => exitingAfter(2, () => park({ key, holder: 'late', limit: 2 }, late)));
   const { task } = await park({ key, holder: 'b', limit: 2 });
   expect([task.state, late.state]).toEqual(['succeeded', 'succeeded']);
   expect([queries(), sent('UpdateItem')]).toEqual([2, 5]); // two marks, the lost write, and a grant for each
@@ -347,7 +347,7 @@ it('a release to an empty line does not end an expired permit', async () => {
   const key = 'nobody';
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });
-  await dyingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // its row and its mark stay
+  await exitingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // its row and its mark stay
   clock.advance(6000);
   expect(await rawItem(key)).toMatchObject({ mark: {}, next_ticket: {}, arrivals: {} });
   await release(y);

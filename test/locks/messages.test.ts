@@ -7,7 +7,7 @@ import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { repairLines } from '../../shared/locks/calls/repair.ts';
 import type { RepairMessage } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
@@ -106,7 +106,7 @@ it('no message is sent for a third-party client, or without a waiting task', asy
 it('a release sends one message for a task behind a caller', async () => {
   const key = 'beside a task';
   const first = await acquire({ key, limit: 2, weight: 2 });
-  await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 2, waitSeconds: 20 }));
+  await exitingAfter(3, () => acquire({ key, holder: 'dead', limit: 2, waitSeconds: 20 }));
   const { task } = await park({ key, holder: 'b', limit: 2 });
   await park({ key, holder: 'c', limit: 2 });
   messages.length = 0;

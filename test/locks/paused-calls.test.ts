@@ -12,7 +12,7 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await permitLineWorld();
 const { acquire, release, breakPermit, read, park, repairLine, setRaw } = world;
-const { joinLine, handOn, grantOf, rawItem, dependencies, clock, requests, steps, precededBy } = world;
+const { joinLine, handOff, grantOf, rawItem, dependencies, clock, requests, steps, precededBy } = world;
 resetting(world);
 
 /** A held key with a mark, whose only waiter has gone. */
@@ -72,12 +72,12 @@ it('a paused hand-off keeps the mark of a later newcomer', async () => {
   await release({ key, leaseId }, call({ timeLeftMs: () => 1999 })); // too little to read the line
   const newcomers: string[] = [];
   const restarts = precededBy(async () => {
-    expect(await handOn(key)).toMatchObject({ end: 'empty' });
+    expect(await handOff(key)).toMatchObject({ end: 'empty' });
     expect(await rawItem(key)).not.toHaveProperty('mark');
     newcomers.push((await joinLine(key, 'newcomer')).ticket);
   });
   requests.faultsOf.UpdateItem = [restarts];
-  expect(await handOn(key)).toMatchObject({ granted: newcomers });
+  expect(await handOff(key)).toMatchObject({ granted: newcomers });
 });
 
 it('a release serves a task that parks at the same time', async () => {
@@ -94,7 +94,7 @@ it('a paused release keeps the mark of a newcomer to a held key', async () => {
   const late = steps.newTask();
   const restarts = precededBy(async () => {
     clock.advance(60_000 + 501);
-    await handOn(key);
+    await handOff(key);
     expect(await rawItem(key)).not.toHaveProperty('mark');
     clock.advance(-500); // by the clock of the newcomer, the margin has not passed
     await park({ key }, late);

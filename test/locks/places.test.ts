@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -14,10 +14,10 @@ resetting(world);
 const noticesOf = (action: string) => steps.requests.filter((one) => one.action === action).length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 const waits = (key: string, more: object = {}) => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more });
-/** A call that has its row and its mark, and dies then. @returns its ticket */
-const dieInLine = async (key: string, more: object = {}) => {
+/** A call that exits after it has written its row and its mark. @returns its ticket */
+const exitInLine = async (key: string, more: object = {}) => {
   const before = new Set((await rows(key)).map(({ ticket }) => ticket?.S));
-  await dyingAfter(3, () => waits(key, more));
+  await exitingAfter(3, () => waits(key, more));
   clock.advance(1); // so that the next ticket is later
   return (await rows(key)).map(({ ticket }) => ticket?.S ?? '').find((ticket) => !before.has(ticket)) ?? '';
 };
@@ -26,7 +26,7 @@ it('a call deletes each expired row once, even if it reads the line again', asyn
   const key = 'once';
   await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });
-  await dieInLine(key, { limit: 2, waitSeconds: 1 });
+  await exitInLine(key, { limit: 2, waitSeconds: 1 });
   await park({ key, holder: 'overdue', limit: 2, parkSeconds: 1 });
   const { task } = await park({ key, holder: 'b', limit: 2 });
   await park({ key, holder: 'heavy', limit: 2, weight: 2 });
@@ -40,7 +40,7 @@ it('a call deletes each expired row once, even if it reads the line again', asyn
 it('a caller may claim its permit, of its weight, within the margin', async () => {
   const key = 'within the margin';
   const first = await acquire({ key, limit: 1 });
-  await dieInLine(key, { requestId: 'r' });
+  await exitInLine(key, { requestId: 'r' });
   await release(first);
   const [before] = (await read(key)).holders;
   clock.advance(2200);
@@ -54,7 +54,7 @@ it('rows of held permits do not keep a waiter from an expired permit', async () 
   const key = 'stand';
   await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
   const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
-  await dieInLine(key, { holder: 'c', limit: 3 });
+  await exitInLine(key, { holder: 'c', limit: 3 });
   clock.advance(10_000);
   await unnotified(first, { limit: 3 });
   const { task } = await park({ key, holder: 'b', limit: 3 });
@@ -66,7 +66,7 @@ it('rows of held permits do not keep a waiter from an expired permit', async () 
 it.each(['a task', 'a caller'])('rows of held permits of %s do not keep the mark', async (kind) => {
   const key = `alone ${kind}`;
   const first = await acquire({ key, limit: 2, weight: 2 });
-  if (kind === 'a caller') await dieInLine(key, { limit: 2 });
+  if (kind === 'a caller') await exitInLine(key, { limit: 2 });
   const parked = kind === 'a task' ? await unnotified(first, { limit: 2 }) : await release(first);
   expect(parked).toBeDefined();
   const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
@@ -80,7 +80,7 @@ it('a second waiter of a request does not keep the mark', async () => {
   const key = 'call and task';
   const first = await acquire({ key, limit: 1 });
   const asked = { holder: 'c', requestId: 'r', limit: 1 };
-  await dieInLine(key, asked);
+  await exitInLine(key, asked);
   await park({ key, ...asked });
   await release(first);
   expect(await rawItem(key)).not.toHaveProperty('mark');
@@ -91,14 +91,14 @@ it('the record names the first in line as the next, whoever comes after it', asy
   await acquire({ key, limit: 1 });
   const { ticket } = await park({ key, holder: 'b', limit: 1 });
   await park({ key, holder: 'c', limit: 1 });
-  await dieInLine(key);
+  await exitInLine(key);
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: ticket } });
 });
 
 /** The caller c has a permit that it has not claimed. `claim` lets it ask again. */
 async function unclaimed(key: string) {
   const first = await acquire({ key, limit: 1 });
-  await dieInLine(key, { requestId: 'r' });
+  await exitInLine(key, { requestId: 'r' });
   await release(first);
   const [{ fence } = { fence: 0 }] = (await read(key)).holders;
   const asked = { key, holder: 'dead', requestId: 'r', limit: 1, ttlSeconds: 2 };

@@ -44,12 +44,12 @@ describe('leases', async () => {
 
   it.each<[string, Attributes, object | null]>([
     ['whose lease expired', record(held), previousOf('expired')],
-    ['that gave it back', record(released), previousOf('released')],
+    ['that released it', record(released), previousOf('released')],
     ['whose lease was broken', record({ ...released, p: s('broken') }), previousOf('broken')],
-    ['that gave it back because an operator broke it', record({ ...released, s: n(1) }), previousOf('broken')],
+    ['that released it because an operator broke it', record({ ...released, s: n(1) }), previousOf('broken')],
     ['whose execution ended', record({ ...released, p: s('executionEnded') }), previousOf('executionEnded')],
     [
-      'that gave it back at the last instant of all',
+      'that released it at the last instant of all',
       record(released, { freed_at: n(LAST) }),
       previousOf('released', '+275760-09-13T00:00:00.000Z'),
     ],

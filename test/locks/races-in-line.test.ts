@@ -53,7 +53,7 @@ async function play(world: World, key: string, seed: number, happened: Record<st
   };
   const context = `seed ${seed}`;
   const faults: string[] = [];
-  /** The tasks that rightly believe that they hold the lease, and until when. A task leaves the list when it releases the lease or dies. */
+  /** The tasks that rightly believe that they hold the lease, and until when. A task leaves the list when it releases the lease or exits. */
   const believers = new Map<string, number>();
   steps.onGrant = ({ output }) => {
     const { leaseId, expiresAt } = output as unknown as Grant;

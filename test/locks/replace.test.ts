@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { before, dyingAfter, stepped } from '../support/faults/mortal.ts';
+import { before, exitingAfter, stepped } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld, resetting } from '../support/worlds/line.ts';
@@ -178,7 +178,7 @@ it('a newcomer that exits at any step does not leave an older task waiting', asy
     await acquire({ key, holder: 'first', ...LONG });
     const older = await park({ key, holder: 'older', replace: 'waiting' });
     const newcomer = () => park({ key, holder: 'newer', replace: 'waiting' });
-    const { survived } = await dyingAfter(calls, newcomer);
+    const { survived } = await exitingAfter(calls, newcomer);
     const hasJoined = (await rawItem(key))?.latest?.M?.h?.S === 'newer';
     await repairKey(key);
     expect(fateOf(older), `after request ${calls}`).toBe(hasJoined ? 'Superseded' : 'waits');

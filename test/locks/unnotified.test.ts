@@ -131,7 +131,7 @@ it('a task that received its grant and was paused is the previous holder', async
   const { fence } = grantOf(task);
   const next = await park({ key, holder: 'next' });
   clock.advance(60_000);
-  await world.handOn(key);
+  await world.handOff(key);
   expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence, ended: 'expired' } });
 });
 
@@ -140,7 +140,7 @@ it('a task that took LeaseHeld leaves the expired grant of another request', asy
   const { leaseId } = await acquire({ key, holder: 'first', requestId: 'r', ttlSeconds: 2 });
   const { task } = await park({ key, parkSeconds: 1 });
   clock.advance(3000);
-  await world.handOn(key);
+  await world.handOff(key);
   expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
   expect(await heartbeat({ key, leaseId })).toMatchObject({ holder: 'first' });
 });
@@ -195,7 +195,7 @@ it('a request that claims late has its grant by its second place', async () => {
   const { ticket } = await world.joinLine(key, 'r');
   await release(first);
   clock.advance(3000);
-  await world.handOn(key);
+  await world.handOff(key);
   expect(await ticketOn(key)).toBe(ticket);
 });
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { resetting, steadyLineWorld } from '../support/worlds/line.ts';
 
@@ -100,7 +100,7 @@ it('a call waits for the turn of the one before it', async () => {
   const polls: number[] = [];
   const from = now();
   await timeline.play(
-    () => dyingAfter(3, () => acquire({ key, holder: 'before', waitSeconds: 20 })),
+    () => exitingAfter(3, () => acquire({ key, holder: 'before', waitSeconds: 20 })),
     () => later(10, () => failure(steady(key, { waitSeconds: 1 }))),
     () =>
       later(455, async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { exitingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { resetting } from '../support/worlds/line.ts';
@@ -15,9 +15,11 @@ const owner = as('arn:aws:iam::1:user/owner');
 let keys = 0;
 const newKey = () => `withdraw ${keys++}`;
 const cancelled = { code: 'LeaseLost', context: { reason: 'cancelled' } };
-/** A call of the owner whose function dies once it is in line. */
-const dieInLine = async (asked: object) => {
-  await timeline.play(() => dyingAfter(4, () => acquire({ holder: 'b', limit: 1, waitSeconds: 20, ...asked }, owner)));
+/** A call of the owner whose function exits once it is in line. */
+const exitInLine = async (asked: object) => {
+  await timeline.play(() =>
+    exitingAfter(4, () => acquire({ holder: 'b', limit: 1, waitSeconds: 20, ...asked }, owner)),
+  );
   timeline.advance(1); // so that the next ticket is later
 };
 
@@ -25,7 +27,7 @@ const dieInLine = async (asked: object) => {
 const claimed = async (requestId: string) => {
   const key = newKey();
   const first = await acquire({ key, holder: 'first', limit: 1 });
-  await dieInLine({ key, requestId });
+  await exitInLine({ key, requestId });
   await release(first);
   const grant = await acquire({ key, holder: 'b', requestId, limit: 1 }, owner);
   const { task } = await park({ key, holder: 'task', limit: 1 });
@@ -34,7 +36,7 @@ const claimed = async (requestId: string) => {
 };
 
 it.each([
-  ['its holder gives the permit back first', []],
+  ['its holder releases the permit first', []],
   ['an operator breaks the permit first, though a try got no answer', ['error500']],
 ] as [string, 'error500'[]][])('a withdrawal of a request does not find a grant to end if %s', async (_, faults) => {
   const { key, grant, task } = await claimed('w13');
@@ -66,7 +68,7 @@ async function begun(requestId: string) {
   const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
   const asked = { key, requestId, holder: 'b' };
   const comes = precededBy(async () => {
-    await dieInLine(asked);
+    await exitInLine(asked);
     await release(first);
   });
   requests.faultsOf.GetItem = [comes];

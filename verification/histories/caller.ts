@@ -97,7 +97,7 @@ export class Caller {
 
   /**
    * What the caller remembers of a capability. It is made when it is first asked for. `previous` is what the caller knew
-   * before it died and began again.
+   * before it crashed and began again.
    */
   memory<Memory extends object>(capability: string, make: (previous?: Memory) => Memory): Memory {
     const memory = (this.#memories.get(capability) as Memory | undefined) ?? make(this.#lost.get(capability) as Memory);
@@ -161,7 +161,7 @@ export class Caller {
   }
 
   /**
-   * Records what a third-party client does as an entry of the history. `work` may end with undefined if the client died in
+   * Records what a third-party client does as an entry of the history. `work` may end with undefined if the client crashed in
    * the middle, and so may the whole.
    */
   async foreign<Result extends object>(
@@ -183,7 +183,7 @@ export class Caller {
         );
         resume(failed ? undefined : result);
       });
-      // After a client has died, its caller starts another one.
+      // After a client has crashed, its caller starts another one.
       thread.onDeath = () => simulation.at(simulation.now + 1000, () => resume(undefined));
     });
   }

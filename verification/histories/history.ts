@@ -3,7 +3,7 @@ import type { Landed } from './landed.ts';
 /** What a history records of one call: what was asked, when, and what came back. */
 export interface Entry {
   id: number;
-  /** Who called: `client 1`, `rust 0`, `operator`. A client that died and began again is the same caller. */
+  /** Who called: `client 1`, `rust 0`, `operator`. A client that crashed and began again is the same caller. */
   actor: string;
   /** Whether it is a third-party client, which goes to the tables itself. */
   foreign: boolean;
@@ -11,7 +11,7 @@ export interface Entry {
   call: string;
   input: Readonly<Record<string, unknown>>;
   calledAt: Instant;
-  /** Undefined if no answer came, because the caller died or stopped waiting. */
+  /** Undefined if no answer came, because the caller crashed or stopped waiting. */
   answeredAt?: Instant;
   /** `ok` or the error's code. */
   outcome?: string;

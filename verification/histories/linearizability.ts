@@ -1,6 +1,6 @@
 /**
  * One operation of a history. `calledAt` and `answeredAt` are moments: numbers that order all calls and answers.
- * An operation without an answer (its caller died, or got the answer that the outcome is unknown) has `answeredAt` Infinity: it
+ * An operation without an answer (its caller crashed, or got the answer that the outcome is unknown) has `answeredAt` Infinity: it
  * may take effect at any moment after its call, or never.
  */
 export interface Timed {

@@ -120,7 +120,7 @@ export class Simulation {
   }
 
   /**
-   * Lets the current thread wait until `resume` is called. @returns the value that `resume` receives. A thread that died
+   * Lets the current thread wait until `resume` is called. @returns the value that `resume` receives. A thread that has crashed
    * during the wait never continues.
    */
   wait<T>(begin: (resume: (value: T) => void) => void): Promise<T> {

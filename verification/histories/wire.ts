@@ -217,7 +217,7 @@ class Request {
 
   #possible(): RequestFault[] {
     const isWrite = /^(Put|Update|Delete|Transact|Send)/.test(this.#command);
-    // A third-party client stalls and dies otherwise, and its protocol does not withstand an unconditional PUT that arrives a minute late.
+    // A third-party client stalls and crashes by other faults, and its protocol does not withstand an unconditional PUT that arrives a minute late.
     const foreign = ['lostBefore', 'lostReply', 'slow', 'delayed', 'throttled', 'error500', 'reset'];
     return REQUEST_FAULTS.filter((kind) => {
       if (this.#sender.entry.foreign)

@@ -87,7 +87,7 @@ class Clock(Surroundings):
         return future.done()
 
     def move(self, ms: float, how: str) -> None:
-        """Moves the clocks of a process: `runs`, `paused` (no wait ends), or `wall` for the wall clock alone."""
+        """Moves the clocks of a process: `runs`, `paused` (no wait ends), or `wall` for only the wall clock."""
         with self._lock:
             self.wall_ms += round(ms)
             if how != "wall":
@@ -200,7 +200,7 @@ class Sync:
                 raise WorkFailedError
             if step["do"] == "check":
                 held.check()
-            elif step["do"] == "look":
+            elif step["do"] == "show":
                 report({"step": step["index"], "gave": view_of(held)})
             else:
                 gave = held.release() if step["do"] == "release" else held.settle(step["units"])
@@ -263,7 +263,7 @@ class Asyncio:
                 raise WorkFailedError
             if step["do"] == "check":
                 held.check()
-            elif step["do"] == "look":
+            elif step["do"] == "show":
                 report({"step": step["index"], "gave": view_of(held)})
             else:
                 gave = await (held.release() if step["do"] == "release" else held.settle(step["units"]))

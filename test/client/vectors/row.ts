@@ -50,7 +50,7 @@ export interface Vectors {
 }
 
 /** The verbs of the work, which waits for them. Work that has none returns at once. */
-const OF_WORK = ['look', 'check', 'settle', 'release', 'return', 'fail'];
+const OF_WORK = ['show', 'check', 'settle', 'release', 'return', 'fail'];
 
 export const waitsForSteps = ({ steps = [] }: Row): boolean => steps.some((step) => OF_WORK.includes(step.do));
 export const isOfWork = (step: Step): boolean => OF_WORK.includes(step.do);

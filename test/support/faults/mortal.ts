@@ -9,21 +9,21 @@ interface Life {
 
 const lives = new AsyncLocalStorage<Life>();
 
-/** Lets invocations that use the client die (see `dyingAfter`). */
+/** Lets invocations that use the client exit (see `exitingAfter`). */
 export function mortal(client: { middlewareStack: unknown }): void {
   const stack = client.middlewareStack as DynamoDBClient['middlewareStack'];
   stack.add(
     (next, context) => async (args) => {
       const life = lives.getStore();
       if (!life) return next(args);
-      if (life.callsLeft <= 0) throw new Error('this invocation is dead');
+      if (life.callsLeft <= 0) throw new Error('this invocation has exited');
       life.callsLeft--;
       life.sent.push(String(context.commandName).replace(/Command$/, ''));
       try {
         return await next(args);
       } finally {
-        // biome-ignore lint/correctness/noUnsafeFinally: an invocation that is dead does not learn its answer or error
-        if (life.callsLeft === 0) throw new Error('this invocation dies here');
+        // biome-ignore lint/correctness/noUnsafeFinally: an invocation that has exited does not learn its answer or error
+        if (life.callsLeft === 0) throw new Error('this invocation exits here');
       }
     },
     // This wraps the step that reads the answer, because an unread answer would hold its connection.
@@ -32,10 +32,10 @@ export function mortal(client: { middlewareStack: unknown }): void {
 }
 
 /**
- * Runs an invocation that dies when its `calls`th request has taken effect, and before it learns that.
- * @returns the commands that it sent, and whether it ended before it would have died
+ * Runs an invocation that exits after its `calls`th request has taken effect, and before the answer arrives.
+ * @returns the commands that it sent, and whether it ended before it would have exited
  */
-export async function dyingAfter(calls: number, invocation: () => Promise<unknown>) {
+export async function exitingAfter(calls: number, invocation: () => Promise<unknown>) {
   const life: Life = { callsLeft: calls, sent: [] };
   await lives.run(life, () => invocation().catch(() => {}));
   return { sent: life.sent, survived: life.callsLeft > 0 };

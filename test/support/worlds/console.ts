@@ -99,7 +99,7 @@ export async function consoleWorld() {
           Array.from({ length: Math.min(50, count - at) }, (_, index) => queue.putRaw(one(at + index))),
         );
     },
-    /** A commit whose writer has died on its way to S3. */
+    /** A commit whose writer has crashed on its way to S3. */
     beginCommit: (path: string) =>
       commits.putRecord({
         path: { S: path },

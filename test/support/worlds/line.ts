@@ -86,7 +86,7 @@ export async function queueWorld(overrides: Overrides = {}) {
       return join(at, { deadline: clock.now() + 20_000 });
     },
     /** A hand-off of the record as it stands. */
-    handOn: async (key: string) => handOff(dependencies, { record: await readKey(dependencies, key, call()) }, call()),
+    handOff: async (key: string) => handOff(dependencies, { record: await readKey(dependencies, key, call()) }, call()),
     putTicket: (row: Record<string, AttributeValue>) =>
       dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: row })),
     /** Many rows of the waiters table at once. */

@@ -29,7 +29,7 @@ interface WriterOptions {
   maxClockSkewRate?: number;
   ttlSeconds?: number;
   clients?: Clients;
-  /** Runs between the record and the operation: where a writer stalls or dies. */
+  /** Runs between the record and the operation: where a writer stalls or crashes. */
   beforeOperation?: () => Promise<void>;
 }
 

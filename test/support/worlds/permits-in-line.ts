@@ -68,7 +68,7 @@ export async function permitLineWorld(overrides: Overrides = {}) {
     },
     /** How often a command was sent. */
     sent: (name: string) => requests.sent.filter((command) => command === name).length,
-    /** Gives a row the times of a call that waits until then, and has died. */
+    /** Gives a row the times of a call that waits until then, and has exited. */
     keepWaiting: (key: string, ticket: string, deadline: number) =>
       dynamodb.send(
         new UpdateItemCommand({

@@ -84,7 +84,7 @@ class Process {
     await this.#ask<Next>({ do: 'forget' });
   }
 
-  /** Plays a protocol to its end. @returns undefined if the process died */
+  /** Plays a protocol to its end. @returns undefined if the process crashed */
   async #play(
     first: Next,
     { session = this.#session, interruptAt = Number.POSITIVE_INFINITY } = {},
@@ -178,7 +178,7 @@ class Process {
     return reply;
   }
 
-  /** A withdrawal that comes when the lost request must have ended, unless the process has died. */
+  /** A withdrawal that comes when the lost request must have ended, unless the process has crashed. */
   async #later(session: number, seconds: number): Promise<void> {
     await this.#caller.sleep(seconds * 1000);
     const first = await this.#ask<Next>({ do: 'sleepIsOver' }, session);

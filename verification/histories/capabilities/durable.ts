@@ -146,7 +146,7 @@ export class DurableExecution {
     this.end('FAILED');
   }
 
-  /** The invocation died between the call and the checkpoint of its step. */
+  /** The invocation crashed between the call and the checkpoint of its step. */
   #submitAgain(submission: Submission, requestId: string, afterMs: number): void {
     this.#one.start(this.#one.name, async (invoker) => {
       await invoker.sleep(afterMs);

@@ -10,7 +10,7 @@ const MAX_TRIES = 3;
 /** How many of five executions that are not wrappers are those of durable functions: about a third of all executions. */
 const DURABLE_OF_FIVE = 2;
 
-/** An execution of a state machine or of a durable function. It parks, is notified, works under its leases and releases them, and may die at any moment. */
+/** An execution of a state machine or of a durable function. It parks, is notified, works under its leases and releases them, and may end at any moment. */
 export function startExecution(caller: Caller, keys: readonly string[], terms: Terms = () => ({})): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
   const lot = Number.parseInt(id, 36);

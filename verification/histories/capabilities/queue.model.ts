@@ -210,7 +210,7 @@ const UNDER_WAY_MS = 1000;
 interface TargetInput {
   key: string;
   wrapper: string;
-  /** When the wrapper begins to stop its target, or would if it had not died. */
+  /** When the wrapper begins to stop its target, or would if it had not crashed. */
   stopsMs: number;
 }
 
@@ -282,7 +282,7 @@ export function cancelledForGood(entries: readonly Entry[]): Violation[] {
 
 /**
  * After a task was refused, nobody meets it as a holder for longer than the ttl of a grant that was never answered. Such a
- * grant may come later: the call that refused the task may have died before it deleted the ticket, and the call that then granted the ticket
+ * grant may come later: the call that refused the task may have exited before it deleted the ticket, and the call that then granted the ticket
  * before it passed the grant on. If the network duplicated the call or the ticket, the second ticket may be granted too.
  */
 export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Violation[] {

@@ -5,7 +5,7 @@ import type { Entry, Violation } from '../history.ts';
 // What all capabilities with a line have in common.
 
 const MINUTE_MS = 60_000;
-/** Each parked task may die with the lease, and the schedule needs a minute to find each end. */
+/** Each parked task may end while it has the lease, and the schedule needs a minute to find each end. */
 const MOST_MINUTES = 40;
 
 async function repairAfterAMinute(caller: Caller): Promise<void> {

@@ -164,7 +164,7 @@ class Target {
     });
   }
 
-  /** The wrapper has died. Step Functions then tries to stop the target, but does not promise it. */
+  /** The wrapper has ended early. Step Functions then tries to stop the target, but does not promise it. */
   orphaned(): void {
     const { simulation } = this.#one.world;
     if (this.#one.random() < 0.5) simulation.at(simulation.now + this.#one.random() * 1000, () => this.end('ABORTED'));

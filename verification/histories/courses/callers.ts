@@ -30,7 +30,7 @@ async function lateClaims(stage: Stage, key: string, terms: Terms): Promise<void
 const wholeForLagging = (history: readonly Entry[], key: string, promise: typeof WHOLE_LEASE | typeof WHOLE_PERMIT) =>
   LAGS_MS.flatMap((_, nth) => wholeForCallers(history, lagging(key, nth), promise));
 
-/** The function of the first in line dies before it can claim its grant. */
+/** The function of the next waiter exits before it can claim its grant. */
 async function diesInLine(stage: Stage): Promise<void> {
   const first = await stage.acquire(LEASE, 'first');
   const script: Script = {};
