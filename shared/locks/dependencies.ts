@@ -31,7 +31,7 @@ export interface LeaseDependencies {
   stepFunctions: () => Promise<SFNClient>;
   /** As `stepFunctions`, for callbacks of durable functions. Absent in a process that cannot complete them. */
   durableFunctions?: (() => Promise<DurableFunctions>) | undefined;
-  /** Sends the message that looks again at a key. Best effort, and absent without a queue, because the schedule repairs each line too. */
+  /** Sends a delayed repair of a key. Best effort, and absent without a queue, because the schedule repairs each line too. */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
   /** Puts events about long waits. Absent if the deployment puts no events, and in every function but the repair. */
   waitEvents?: WaitEvents | undefined;

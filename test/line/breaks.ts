@@ -11,7 +11,7 @@ const brokenTask = { error: 'LeaseLost', cause: { reason: 'broken' } };
 /** An operator breaks a grant: at once, or with `wait` when its holder releases the grant or its ttl ends. */
 export async function breaks(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, cancel, grantOf, see, rows, lookAgain } = world;
+  const { acquire, heartbeat, release, breakGrant, cancel, grantOf, see, rows, runRepair } = world;
   const { parkNext: park, exitInLine, precededBy, messages, requests, steps, newKey, timeline } = world;
   beforeEach(() => {
     timeline.advance(1000);
@@ -138,7 +138,7 @@ export async function breaks(lineWorld: LineWorld) {
     expect(task.state).toBe('waiting');
     if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
     timeline.advance(how === 'ttl' ? 62_000 : 0);
-    await lookAgain(messages[0]);
+    await runRepair(messages[0]);
     expect(task.output).toMatchObject({ holder: 'next' });
     timeline.advance(1);
     expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });

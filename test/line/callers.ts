@@ -118,7 +118,7 @@ export async function callers(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('the message that looks again serves the task behind a caller that exited', async () => {
+  it('a delayed repair serves the task behind a caller that exited', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     await exitInLine({ key, holder: 'dead' });
     const { task } = await park({ key, holder: 'task' });
@@ -128,11 +128,11 @@ export async function callers(lineWorld: LineWorld) {
     expect(messages).toMatchObject([{ delaySeconds: 4 }]);
     expect(task.state).toBe('waiting');
     timeline.advance(4000);
-    await world.lookAgain(messages[0]);
+    await world.runRepair(messages[0]);
     expect(grantOf(task)).toMatchObject({ holder: 'task' });
   });
 
-  it('a task that parks behind an unclaimed grant sends the message that looks again', async () => {
+  it('a task that parks behind an unclaimed grant sends a delayed repair', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     for (const holder of ['dead', 'too']) await exitInLine({ key, holder });
     await release(first);

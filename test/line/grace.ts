@@ -8,7 +8,7 @@ const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:n
 /** How long a grant lasts after its execution has ended abnormally. */
 export async function graces(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, park, grantOf, executionEnded, see, rows, repair, lookAgain } = world;
+  const { acquire, release, park, grantOf, executionEnded, see, rows, repair, runRepair } = world;
   const { putTickets, callerRow, steps, messages, newKey, timeline } = world;
 
   /** A lock of an execution with a status, with a grace of a minute. */
@@ -82,7 +82,7 @@ export async function graces(lineWorld: LineWorld) {
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
     expect(messages).toMatchObject([{ delaySeconds: 62 }]);
     timeline.advance(62_000);
-    await lookAgain(messages[0]);
+    await runRepair(messages[0]);
     expect(grantOf(task)).toMatchObject({ previous: { ended: 'expired' } });
   });
 

@@ -7,7 +7,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, heartbeat, release, grantOf, rows, steps, repair, executionEnded, heldKey, newKey, timeline } =
     world;
-  const { parkNext: park, messages, lookAgain } = world;
+  const { parkNext: park, messages, runRepair } = world;
   const asking = (ttlSeconds = 3600) => ({ key: newKey(), holder: 'task', requestId: 'r', ttlSeconds });
   const after = { holder: 'behind', requestId: 'behind' };
   const runFor = async (minutes: number, key: string) => {
@@ -90,11 +90,11 @@ export async function retriedTasks(lineWorld: LineWorld) {
     await release(first);
     expect(messages).toMatchObject([{ delaySeconds: 32 }]);
     timeline.advance(32_000);
-    await lookAgain(messages[0]);
+    await runRepair(messages[0]);
     expect(grantOf(task)).toMatchObject({ holder: 'behind' });
   });
 
-  it('a hand-off to a gone task does not send the message that looks again', async () => {
+  it('a hand-off to a gone task does not send a delayed repair', async () => {
     const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 600 });
     const gone = await park({ key, holder: 'gone', ttlSeconds: 30 });
     await park({ key, holder: 'behind' });

@@ -82,7 +82,7 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
     /** A run of the schedule over all keys. */
     repairAll: (as = call()) => world.repairWith(as),
     /** What a message does that looks at the key again. */
-    lookAgain: (message: RepairMessage | undefined) => world.repairKey(message?.key ?? ''),
+    runRepair: (message: RepairMessage | undefined) => world.repairKey(message?.key ?? ''),
     /** Reads the record now. @returns starts a hand-off from that record later, as a call does that was paused in between */
     handOffLater: async (key: string) => {
       const record = await readKey(dependencies, key, call());

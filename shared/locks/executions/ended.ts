@@ -6,9 +6,9 @@ import { shuffled } from '../../surroundings/ids.ts';
 import type { ExecutionEndedInput } from '../calls/inputs.ts';
 import { handOffToLine } from '../calls/release.ts';
 import { BOUND_SECONDS, type LeaseDependencies, memoized } from '../dependencies.ts';
+import { sendRepairAt } from '../line/delayed-repair.ts';
 import { handOff, MOST_GOING } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
-import { repairAfter } from '../line/watch.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { executionAt, readKey, secondsOf, ttlOfRecord } from '../record/requests.ts';
@@ -283,7 +283,7 @@ async function giveGrace(
     ttl: ttlOfRecord(path, { now: dependencies.clock.now(), expiresAt: until }),
   };
   const { won, record } = await writeAnew(dependencies, update, call);
-  if (won && record.mark !== undefined) await repairAfter(dependencies, { key, endsAt: until }, call);
+  if (won && record.mark !== undefined) await sendRepairAt(dependencies, { key, endsAt: until }, call);
   return won;
 }
 

@@ -13,12 +13,12 @@ import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey, type Written as WrittenKey } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
 import { notifyHolder, otherTerms, passToTask, recordAnswer, renew } from '../record/versions.ts';
+import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
 import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
 import { refusalOf } from './superseded.ts';
 import type { Waiter, WaiterRequest, WaitingTask } from './waiters.ts';
-import { repairAtRoom, repairLater } from './watch.ts';
 
 // A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
 export { raiseFence } from '../record/versions.ts';
@@ -350,13 +350,13 @@ export class Lock {
     await handOff(this.#dependencies, { record, ending, served }, this.#call);
   }
 
-  /** Sends the message that looks again, if this waiter needs the message. */
-  async watch(record: KeyRecord, ticket: string): Promise<void> {
+  /** Sends a delayed repair for a task that has just parked, unless the next waiter has sent one. */
+  async sendDelayedRepair(record: KeyRecord, ticket: string): Promise<void> {
     // A caller that has not claimed its grant may have exited.
     if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
-      return repairLater(this.#dependencies, this.asked.key, this.#call);
-    if (!this.isNext(record, ticket)) return; // the next waiter sends the message for all waiters
-    await repairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
+      return sendRepairAfterWindow(this.#dependencies, this.asked.key, this.#call);
+    if (!this.isNext(record, ticket)) return;
+    await sendRepairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
   }
 }
 

@@ -4,10 +4,10 @@ import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { isLate } from '../record/requests.ts';
 import type { Going } from '../record/room.ts';
 import { notifyHolder, raiseFence } from '../record/versions.ts';
+import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import type { NextGrant, NextInLine } from './next.ts';
 import { leftToSchedule } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
-import { repairAtRoom, repairLater } from './watch.ts';
 
 // The messages of a hand-off: to the tasks that have just received grants, and to the repair about those behind them.
 
@@ -33,8 +33,8 @@ export async function notifyGranted(
   }
   const { record } = notifying;
   if (!taskWaits || goneTasks.length === nextGrants.length) return goneTasks;
-  if (nextGrants.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
-  else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
+  if (nextGrants.some(({ waiter }) => !isTask(waiter))) await sendRepairAfterWindow(dependencies, record.key, call);
+  else if (behind) await sendRepairAtRoom(dependencies, { record, asked: behind }, call);
   return goneTasks;
 }
 

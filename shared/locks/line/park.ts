@@ -148,7 +148,7 @@ async function arrive(
   const correct = async (inLine: number) => lock.correct(arrivals, inLine);
   if (await isLineFull(dependencies, { key: waiter.key, arrivals, lineOut, correct }, call))
     return refuseFull(dependencies, { lock, waiter }, call);
-  await lock.watch(record, waiter.ticket);
+  await lock.sendDelayedRepair(record, waiter.ticket);
   return 'waits';
 }
 

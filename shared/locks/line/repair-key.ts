@@ -16,13 +16,13 @@ import { leaseLost } from '../record/refusals.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import { takeoverAt } from '../record/room.ts';
 import { notifyHolder } from '../record/versions.ts';
+import { sendNextRepair } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { failOverdue, newGrantOf } from './next.ts';
 import { canNotify, endUnnotified, type NotifyOutcome, sendHeartbeat } from './notify.ts';
 import { failAllOverdue, isAnyWaiting, isStillNotified, isTaskLate, LAST_KEY_MS } from './overdue.ts';
 import { deleteWaiter, isOverdue, isTask, readWaiters, type Waiter, type WaitingTask } from './waiters.ts';
 import { deleteUnlessWithdrawn } from './waiting-calls.ts';
-import { repairAtTheEnd } from './watch.ts';
 
 /** What a run of the repair has done so far (locks/calls/repair.ts). */
 export interface RepairCounts {
@@ -84,7 +84,7 @@ export async function repairKey(
     if (end !== 'left') break;
   }
   // A hand-off sends the message about its own grants.
-  if (isMessage && next && !isServed) await repairAtTheEnd(dependencies, { record, next }, call);
+  if (isMessage && next && !isServed) await sendNextRepair(dependencies, { record, next }, call);
   const due = dueKeyOf(record, { withTtl: questions.withTtl, now: dependencies.clock.now() });
   if (due) questions.due.set(key, due);
   return record.thirdParty !== undefined && hasYoungWaiter(dependencies, key, call);

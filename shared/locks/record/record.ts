@@ -133,8 +133,8 @@ export interface KeyRecord {
   /** When a call last looked at the executions of holders, and the lowest fence of the last execution in that look. */
   lookedAt: number | undefined;
   lookedTo: number | undefined;
-  /** When the latest message that looks again arrives (../line/watch.ts). */
-  lookAt: number | undefined;
+  /** When the latest delayed repair starts (../line/delayed-repair.ts). */
+  repairAt: number | undefined;
   /** A hint: how many of the arrivals have left the line. Without a mark, minus the number of callers that may come back. */
   lineOut: number | undefined;
   /** A hint: until when those callers may come back. */
@@ -205,7 +205,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     usedBefore: number(item, 'used_before'),
     lookedAt: number(item, 'looked_at'),
     lookedTo: number(item, 'looked_to'),
-    lookAt: number(item, 'look_at'),
+    repairAt: number(item, 'repair_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
     moved: item.moved?.S,
