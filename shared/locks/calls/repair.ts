@@ -4,7 +4,7 @@ import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { lookAtKey } from '../executions/look.ts';
-import { askWithin, newQuestions, type Questions, questionsOfMessage } from '../executions/questions.ts';
+import { askWithin, newQuestions, type Questions, questionsOfDelayedRepair } from '../executions/questions.ts';
 import { Fullness } from '../line/limits.ts';
 import type { LastPut } from '../line/long-waits.ts';
 import { LAST_KEY_MS } from '../line/overdue.ts';
@@ -46,7 +46,7 @@ export function repairLines(dependencies: LeaseDependencies) {
     // A run for a message repairs one key, and must not keep the messages behind it waiting.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
     // A key has many messages, but only one run of the schedule a minute.
-    const questions = only === undefined ? newQuestions() : questionsOfMessage();
+    const questions = only === undefined ? newQuestions() : questionsOfDelayedRepair();
     let oldest = Number.POSITIVE_INFINITY;
     const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only }];
     await atOnce<{ key: string; parkedAt?: number }>(lines, async ({ key, parkedAt }) => {

@@ -3,11 +3,11 @@ import { invalidRequest } from '../../errors.ts';
 
 /** Which executions may hold leases. */
 export interface ExecutionRules {
-  /** Whether a caller of a namespace may name only executions of state machines that begin with it and a hyphen. */
+  /** Whether a caller of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. */
   ownAlone: boolean;
-  /** The names of the state machines that the functions may describe. `*` stands for any text. */
+  /** A pattern for the names of the state machines that the deployment may describe. `*` stands for any text. */
   stateMachines: string;
-  /** The name of the durable functions that the functions may describe, with `*` for any text. Undefined: of none. */
+  /** A pattern for the names of the durable functions that the deployment may describe. Undefined if it may describe none. */
   durableFunctions?: string | undefined;
   /** The beginning of the names of the deployment's own state machines. Its wrappers may always hold leases. */
   service: string | undefined;
@@ -16,8 +16,8 @@ export interface ExecutionRules {
 export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
 
 /**
- * Refuses executions of another account or region: the service cannot find out whether such an execution has ended, and would never free the lease, or
- * free the lease while the target runs. Refuses executions of another team, whose end must neither free a lease nor keep a lease.
+ * Refuses executions of another account or region: the service cannot find out whether such an execution has ended, so it would never free the lease, or
+ * would free it while the target runs. Refuses executions of another team too, because they must not decide how long a lease of this team lasts.
  * @param named the ARNs by the fields that hold them
  * @throws HoldfastError InvalidRequest naming each field at fault
  */
@@ -51,14 +51,14 @@ function executionFault(
     : `must be an execution of a ${what} whose name begins with ${namespace}-`;
 }
 
-/** Whether the ARN is that of an execution of a durable function, and not of Step Functions. */
+/** Whether the ARN belongs to an execution of a durable function. Otherwise it belongs to Step Functions. */
 export const isDurable = (arn: string): boolean => arn.split(':', 3)[2] === 'lambda';
 
-/** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
+/** Whether this deployment may describe the execution. If it may, and AWS denies access, a permission is missing. */
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
   isAtHome(home, arn) && isAllowedName(rules, arn);
 
-/** False if the account of the deployment is not known. Third-party clients may write ARNs that no execution has. */
+/** Whether the ARN is well-formed, and of the deployment's account and region. Third-party clients may write any text as an ARN. */
 function isAtHome(home: string | undefined, arn: string): boolean {
   const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
   const isKind = kind === (isDurable(arn) ? 'function' : 'execution');
@@ -80,11 +80,11 @@ function isAllowedName(rules: ExecutionRules, arn: string): boolean {
   return new RegExp(`^${pattern.join('.*')}$`).test(name) || isWrapper(rules, arn, undefined);
 }
 
-/** @param namespace the wrapper must be that of this namespace. Undefined accepts the wrapper of any */
+/** Whether the ARN belongs to an `exclusive` state machine of this deployment. @param namespace of this namespace, or of any if undefined */
 function isWrapper({ service }: ExecutionRules, arn: string, namespace: string | undefined): boolean {
   const name = nameOf(arn);
   if (service === undefined || isDurable(arn)) return false;
   if (namespace !== undefined) return name === `${service}-${namespace}-exclusive`;
-  // The hyphens may be one and the same: the wrapper of no namespace is named so too.
+  // Both tests may match the same hyphen: the wrapper without a namespace is named `<service>-exclusive`.
   return name.startsWith(`${service}-`) && name.endsWith('-exclusive');
 }

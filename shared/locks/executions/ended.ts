@@ -19,10 +19,10 @@ import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgemen
 import { executionState, type Work, workOf } from './state.ts';
 
 /**
- * Takes an execution that has ended out of all lines, and frees its grants (docs/protocols/executions.md). It is called
- * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. A redriven execution keeps what it has received
- * since. A failure of one key or query does not stop the others, because any caller can write records that name an execution. The order of the keys is random,
- * so that a try that runs out of time does not miss the same keys each time.
+ * Takes an execution that has ended out of all lines, and ends its grants (docs/protocols/executions.md). Two passes call this: one at the end, and one
+ * `again` a while later, when the calls that the execution had under way have ended too. A redriven execution keeps what it has received since. A failure of
+ * one key or query does not stop the others, because any caller can write a record that names an execution. The order of the keys is random, so that tries
+ * that run out of time do not miss the same keys each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {
@@ -41,7 +41,7 @@ export function endExecution(dependencies: LeaseDependencies) {
   };
 }
 
-/** What the end of an execution has done. */
+/** What a pass has done. */
 export interface ExecutionEnded extends GrantCounts {
   execution: string;
   /** Tickets that were taken out of their lines. */
@@ -50,7 +50,7 @@ export interface ExecutionEnded extends GrantCounts {
 
 /** What has become of the grants of an execution that has ended. */
 interface GrantCounts {
-  /** Grants that ended here. */
+  /** Grants that this call has ended. */
   freed: number;
   /** Grants that go on for their grace, because the execution did not end with SUCCEEDED. */
   graced: number;
@@ -64,20 +64,20 @@ function add(counts: GrantCounts, { freed = 0, graced = 0, kept = 0 }: Partial<G
   counts.kept += kept;
 }
 
-/** An execution that has ended, and the key that it leaves. */
+/** An execution that has ended, and a key that it leaves. */
 interface ExecutionInKey extends Reported {
   key: string;
-  /** The names of the execution's tickets that were in the index. */
+  /** The tickets of the execution, as the index shows them. */
   tickets: string[];
   /** When the pass began, in epoch milliseconds. */
   askedAt: number;
-  /** Judges the tickets. Asks AWS at most once in a pass. */
+  /** Judges the tickets, with a single question in the whole pass. */
   judgeTickets(): Promise<Judge>;
-  /** The counts so far. */
+  /** The counts of the pass so far. */
   ended: ExecutionEnded;
 }
 
-/** A waiter as the judgement sees it: the execution was running when the call or task joined. */
+/** A ticket as a grant for the judgement: the execution was running when the call or task joined. */
 const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
 
 /**
@@ -95,32 +95,32 @@ async function endInKey(dependencies: LeaseDependencies, leaving: ExecutionInKey
   const isIn = leaving.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
   if (!isIn) return void (await forget());
   const judge = leaving.tickets.length > 0 ? await leaving.judgeTickets() : undefined;
-  // Tickets since a redrive stay, because their calls and tasks wait.
+  // Tickets that are younger than a redrive stay, because their calls and tasks still wait.
   const tickets = leaving.tickets.filter((ticket) => judge?.(joinedBy(ticket)));
-  // Delete the ticket of the grant last: if this call exits before, the schedule finds the key by that ticket.
+  // The ticket of the grant goes last: if this call crashes before that, the schedule finds the key by the ticket.
   const granted = new Set(record.entries.map(({ ticket }) => ticket));
   const waiting = tickets.filter((ticket) => !granted.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
   if (waiting.length > 0) await handOffToLine(dependencies, { record: await readKey(dependencies, key, call) }, call);
-  const own = await endGrantsOf(dependencies, leaving, call);
-  add(ended, own);
-  if (own.goesOn) return;
+  const counts = await endGrantsOf(dependencies, leaving, call);
+  add(ended, counts);
+  if (counts.goesOn) return;
   for (const ticket of tickets) if (granted.has(ticket)) await leaveLine(ticket);
   if (tickets.length === leaving.tickets.length) await forget();
 }
 
 interface GrantsOfExecution extends Reported {
   key: string;
-  /** The id of the only grant that may end. */
+  /** The id of the only grant that may end. If it is absent, all grants of the execution may. */
   only?: string | undefined;
-  /** The record as a write of this call has just left it. */
+  /** The record, if a write of this call has just shown it. */
   seen?: KeyRecord | undefined;
 }
 
 interface EndedCounts extends GrantCounts {
   /** How many waiters were served. */
   granted: number;
-  /** Whether the execution runs, or may have received the grants that are left after its end. */
+  /** Whether the execution still holds grants, because it runs, or may have been redriven. */
   goesOn: boolean;
 }
 
@@ -144,7 +144,7 @@ export async function endGrantsOf(
     const record = seen ?? (await readKey(dependencies, key, call));
     const own = record.entries.filter((entry) => entry.execution === execution && entry.id === (only ?? entry.id));
     if (own.length === 0) return ended;
-    // Ask again after each read: the execution may have been redriven since, and have received one of these again under the new version.
+    // Judge again after each read: the execution may have been redriven since, and may have received a grant again, under a new version.
     const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
     const ending = own.flatMap((entry) => {
       const verdict = judge(entry);
@@ -152,31 +152,31 @@ export async function endGrantsOf(
     });
     ended.goesOn = ending.length < own.length;
     if (ending.length === 0) return ended;
-    const { over, running, unknown } = await byTarget(dependencies, ending, call);
+    const { finished, running, unknown } = await sortByTarget(dependencies, ending, call);
     for (const { entry, target } of running) {
       const outcome = await passToTarget(dependencies, { key, entry, target }, call);
       if (outcome === 'passed') ended.kept++;
-      // It ended before it had the grant, and its own event found nothing.
+      // The target ended before it had the grant, so the pass of its own end found nothing.
       if (outcome === 'ended') count(await endGrantsOf(dependencies, { key, execution: target, settled }, call));
     }
     if (running.length > 0) continue;
-    const { atOnce, graced } = await giveGraces(dependencies, { record, over }, call);
+    const { atOnce, graced } = await giveGraces(dependencies, { record, finished }, call);
     count({ graced });
-    if (atOnce.length < over.length) continue;
-    if (over.length === 0) return { ...ended, kept: ended.kept + unknown.length };
-    count(await endAll(dependencies, { record, over: atOnce }, call));
+    if (atOnce.length < finished.length) continue;
+    if (finished.length === 0) return { ...ended, kept: ended.kept + unknown.length };
+    count(await endFinished(dependencies, { record, finished: atOnce }, call));
   }
 }
 
-/** Lets grants go on for their grace. @returns those that end at once, and how many go on */
+/** Gives their grace to the grants that have one. @returns those that end at once, and how many go on */
 async function giveGraces(
   dependencies: LeaseDependencies,
-  { record: { key }, over }: { record: KeyRecord; over: readonly Over[] },
+  { record: { key }, finished }: { record: KeyRecord; finished: readonly FinishedGrant[] },
   call: Call,
 ): Promise<{ atOnce: HolderEntry[]; graced: number }> {
   const atOnce: HolderEntry[] = [];
   let graced = 0;
-  for (const { entry, work } of over) {
+  for (const { entry, work } of finished) {
     const until = graceEnd(dependencies, { entry, work });
     if (until === undefined) atOnce.push(entry);
     else if (await giveGrace(dependencies, { key, entry, until }, call)) graced++;
@@ -184,60 +184,65 @@ async function giveGraces(
   return { atOnce, graced };
 }
 
-/** A grant whose work has ended, and how. */
-interface Over {
+/** A grant whose work has ended, and how the work ended. */
+interface FinishedGrant {
   entry: HolderEntry;
   work: Exclude<Work, 'running' | 'unknown'>;
 }
 
-/** A grant whose execution has ended, and how. */
+/** A grant whose execution has ended, and how the execution ended. */
 type EndingGrant = EndOfHolder & { entry: HolderEntry };
 
-interface ByTarget {
-  over: Over[];
+interface SortedByTarget {
+  finished: FinishedGrant[];
   running: { entry: HolderEntry; target: string }[];
-  /** The start of the target may be on the way. */
+  /** The grants whose target may be about to start. */
   unknown: HolderEntry[];
 }
 
-async function byTarget(dependencies: LeaseDependencies, ended: readonly EndingGrant[], call: Call): Promise<ByTarget> {
-  const sorted: ByTarget = { over: [], running: [], unknown: [] };
+/** Sorts grants whose execution has ended by what became of their work. */
+async function sortByTarget(
+  dependencies: LeaseDependencies,
+  ended: readonly EndingGrant[],
+  call: Call,
+): Promise<SortedByTarget> {
+  const sorted: SortedByTarget = { finished: [], running: [], unknown: [] };
   for (const { entry, ...asked } of ended) {
     const { target } = entry;
     const work = await workOf(dependencies, { target, ...asked }, call);
     if (work === 'unknown') sorted.unknown.push(entry);
-    else if (work !== 'running') sorted.over.push({ entry, work });
+    else if (work !== 'running') sorted.finished.push({ entry, work });
     else if (target !== undefined) sorted.running.push({ entry, target });
   }
   return sorted;
 }
 
-/** Ends as many grants as one write can end. @returns how many have ended, and how many waiters were granted their room */
-async function endAll(
+/** Ends as many grants as one write can end, and hands off their room. @returns how many have ended, and how many waiters were served */
+async function endFinished(
   dependencies: LeaseDependencies,
-  { record, over }: { record: KeyRecord; over: readonly HolderEntry[] },
+  { record, finished }: { record: KeyRecord; finished: readonly HolderEntry[] },
   call: Call,
 ): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
-  const ending = over.slice(0, MOST_GOING).map((entry): Going => ({ entry, how: 'executionEnded' }));
+  const ending = finished.slice(0, MOST_GOING).map((entry): Going => ({ entry, how: 'executionEnded' }));
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
-  const left = new Set(current.entries.map(({ id }) => id));
-  return { freed: ending.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
+  const remaining = new Set(current.entries.map(({ id }) => id));
+  return { freed: ending.filter(({ entry }) => !remaining.has(entry.id)).length, granted: granted.length };
 }
 
 /**
- * From now on the grant belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the grant
- * as that of the ended execution can end it.
- * @returns `lost`: it has changed. `ended`: the target has, before it had the grant
+ * Passes a grant to the target, with whose end it then ends. The version is new, so that calls that have read the grant as that of the ended execution
+ * cannot end it.
+ * @returns `lost`: the grant has changed since it was read. `ended`: the target had ended before it had the grant
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
   { key, entry, target }: { key: string; entry: HolderEntry; target: string },
   call: Call,
 ): Promise<'passed' | 'ended' | 'lost'> {
-  // The index finds an exclusive holder by itself.
+  // The index of leases finds an exclusive holder. A shared holder needs a row.
   if (entry.path !== ALONE) await noteExecution(dependencies, { key, execution: target }, call);
   const now = dependencies.clock.now();
-  // The target may have begun late, and then runs for longer than the grant has left.
+  // The target may have begun late, and then may run for longer than the grant has left.
   const expiresAt = now + BOUND_SECONDS * 1000;
   const { set, values } = setting(isBound(entry) ? { e: integer(expiresAt) } : {});
   const update = {
@@ -251,21 +256,24 @@ async function passToTarget(
 }
 
 /**
- * When a grant ends whose execution has ended (docs/protocols/executions.md#grace). Step Functions does not stop a function that the execution started. So
- * after an abnormal end the function may still work, and count on the expiry that it received. Nothing works under a grant that was not claimed,
- * because no call was answered with it.
+ * The end of the grace of a grant whose work has ended (docs/protocols/executions.md#grace). Step Functions does not stop a function that the execution has
+ * started. So after an abnormal end the function may still work, and count on the expiry that it received. Nobody works under a grant that was not claimed.
+ *
+ *   the execution ends       + graceMs, or the expiry if that is earlier
+ *           |------- grace -------|--- the grant has expired
+ *
  * @returns undefined if the grant ends at once
  */
-function graceEnd({ clock, clockSkewMs }: LeaseDependencies, { entry, work }: Over): number | undefined {
+function graceEnd({ clock, clockSkewMs }: LeaseDependencies, { entry, work }: FinishedGrant): number | undefined {
   const now = clock.now();
   const { graceMs = 0, claimTtlMs, expiresAt } = entry;
-  const isOver = expiresAt + clockSkewMs < now;
-  if (work !== 'failed' || graceMs <= 0 || claimTtlMs !== undefined || isOver) return undefined;
+  const isExpired = expiresAt + clockSkewMs < now;
+  if (work !== 'failed' || graceMs <= 0 || claimTtlMs !== undefined || isExpired) return undefined;
   return Math.min(expiresAt, now + graceMs);
 }
 
 /**
- * Lets a grant go on until then.
+ * Gives a grant its grace: until then it is an ordinary grant, without an execution.
  * @returns false if the grant has changed since it was read
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -288,8 +296,8 @@ async function giveGrace(
 }
 
 /**
- * Ends a bound grant for the clean-up, if it is as reported and its execution has ended. If the key has a line, a look ends the grant.
- * @returns why it was spared, or undefined if it has ended
+ * Ends a bound grant for the clean-up, if it is as reported and its execution has ended. If the key has a line, the grant is left to a look.
+ * @returns why the grant was spared, or undefined if it has ended
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endIfOver(

@@ -10,9 +10,9 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { EXECUTION_ROW } from '../line/waiters.ts';
 import { ttlAfter } from '../record/requests.ts';
 
-// The row of an execution, in the table of the waiters: the index of that table finds the keys of which the execution may hold permits.
+// The rows of executions in the waiters table. By the index of that table, the end of an execution finds the keys of which it may hold permits.
 
-/** No call takes longer, so a younger row may be that of a permit that is about to be granted. */
+/** The longest call. A row that is younger may belong to a call that is about to receive its permit. */
 const LONGEST_CALL_MS = 60_000;
 
 interface OfExecution {
@@ -26,8 +26,8 @@ const executionRow = ({ key, execution }: OfExecution): Item => ({
 });
 
 /**
- * Notes that the execution may hold permits of the key (docs/protocols/executions.md#rows-of-executions). This write comes before the permit,
- * because a permit that no index finds would keep its room for its whole ttl.
+ * Notes that the execution may hold permits of the key (docs/protocols/executions.md#rows-of-executions). Call this before the permit is granted: a permit
+ * that no index finds would keep its room for its whole ttl.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function noteExecution(
@@ -49,8 +49,8 @@ export async function noteExecution(
 }
 
 /**
- * Deletes the row of an execution that holds nothing any more, unless it may have been written again since.
- * @param askedAt when this service asked Step Functions whether it runs
+ * Deletes the row of an execution that holds nothing any more, unless a call may have written the row again.
+ * @param forgotten `askedAt`: when the pass began, before it asked AWS about the execution
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function forgetExecution(
@@ -69,23 +69,23 @@ export async function forgetExecution(
 const INDEX = 'by-execution';
 
 /**
- * The keys at which an execution stands in line or may hold something, with its tickets.
- * @param asked `failed` receives the failure of each query: what the other query has found must not wait for a retry
+ * Finds the keys at which an execution stands in line, or may hold a grant.
+ * @param asked `failed`: receives the failure of a query, so that the pass can go on with the keys of the other query
+ * @returns the tickets of the execution by key
  */
 export async function keysOf(
   dependencies: LeaseDependencies,
   { execution, failed }: { execution: string; failed(error: unknown): void },
   call: Call,
 ): Promise<Map<string, string[]>> {
-  const lookUp = (table: string): Promise<Item[]> =>
+  const queryIndex = (table: string): Promise<Item[]> =>
     ofExecution(dependencies, { table, execution }, call).catch((error) => {
       failed(error);
       return [];
     });
-  // Waiters, and the rows of the keys of which the execution may hold permits.
-  const rows = await lookUp(dependencies.waitersTable);
-  // A lease that was just granted to one of the tickets may not be in its index yet.
-  const leases = await lookUp(dependencies.table);
+  // The order matters: a ticket may receive its lease between the queries. Its row is then in the first answer, although the index of leases lags.
+  const rows = await queryIndex(dependencies.waitersTable);
+  const leases = await queryIndex(dependencies.table);
   const keys = Map.groupBy([...rows, ...leases], ({ key }) => key?.S ?? '');
   return new Map([...keys].map(([key, items]) => [key, ticketsIn(items)]));
 }

@@ -3,16 +3,23 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HolderEntry } from '../record/record.ts';
 import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
 
-// Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement): of a key or of a slot, with or without a
-// ttl. Every write that ends a grant requires the version that was read before the question, because a redriven execution may have received it since.
+// Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement), for grants of keys and of slots, with or without a
+// ttl. Every write that ends a grant requires the version that was read before the question, because a redriven execution may have received the grant
+// again since.
+//
+//   last answer             end of the execution        question
+//        |--------------------------|----------------------|       the grant has ended
+//
+//   end of the execution    last answer                 question
+//        |--------------------------|----------------------|       the execution was redriven, so the grant goes on
 
-/** The status in an answer of AWS is at most this old. */
+/** An answer of AWS may describe the execution as it was up to this long ago. */
 const MAX_LAG_MS = 60_000;
 
-/** A grant of an execution, or a waiter, which joined at `acquiredAt`. */
+/** A grant of an execution. Or a waiter of it, whose `acquiredAt` is when it joined. */
 type Answered = Pick<HolderEntry, 'acquiredAt' | 'answeredAt'>;
 
-/** When the grant was last answered. The execution was running then, or no caller received the answer. */
+/** When a call or a task last received the grant. If anybody read that answer, the execution was running then. */
 const answeredAtOf = ({ acquiredAt, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
 
 /** What a call knows about an execution that may have ended. */
@@ -20,8 +27,9 @@ export interface Reported {
   execution: string;
   /** Whether this is the second pass. */
   settled?: boolean | undefined;
-  /** The status of the end and its time in epoch milliseconds, if an event says so. A look knows neither. */
+  /** The status at the end, as the event says. A look does not know it. */
   status?: string | undefined;
+  /** When the execution ended, in epoch milliseconds, as the event says. A look does not know it. */
   stoppedAt?: number | undefined;
 }
 
@@ -30,16 +38,16 @@ export interface EndOfHolder {
   end: End;
   /** Whether every call of the execution has ended, so that a target that does not exist never starts. */
   settled: boolean;
-  /** When the execution ended, at the earliest, in epoch milliseconds. */
+  /** The earliest time at which the execution may have ended, in epoch milliseconds. */
   endedAt: number;
 }
 
-/** @returns undefined if the grant goes on */
+/** Judges one grant. @returns undefined if the grant goes on */
 export type Judge = (grant: Answered) => EndOfHolder | undefined;
 
 /**
- * Judges grants of an execution that may have ended. Read the grants before you call this. The first pass has the time of the end from the event. It asks AWS
- * only if a grant was answered so shortly before the end that clocks may differ about the order.
+ * Asks AWS about an execution that may have ended, to judge its grants. Read the grants before you call this. The first pass has the time of the end from
+ * the event, and asks only if a grant was answered so shortly before that clocks may differ about the order.
  * @throws HoldfastError as `describeExecution`
  */
 export async function judgeOf(
@@ -52,17 +60,19 @@ export async function judgeOf(
   const isFirstPass = !settled && status !== undefined && stoppedAt !== undefined;
   const surelyBefore = Number(stoppedAt) - clockSkewMs;
   const isClose = (grant: Answered) => answeredAtOf(grant) > surelyBefore && answeredAtOf(grant) <= Number(stoppedAt);
-  if (isFirstPass && !grants.some(isClose)) return endsGrant(surelyBefore, { status, stoppedAt });
+  if (isFirstPass && !grants.some(isClose)) return endsUpTo(surelyBefore, { status, stoppedAt });
   const askedAt = clock.now();
   const described = await describeExecution(dependencies, execution, call);
   if (!isFirstPass) return judgeBy(described, { askedAt, settled, status, clockSkewMs });
-  const isOneEnd = saysState(described) && !(Number(described.redrivenAt) >= surelyBefore);
-  return endsGrant(isOneEnd ? stoppedAt : surelyBefore, { status, stoppedAt });
+  // Without a redrive since, the close answers came before the end too.
+  const isWithoutRedrive = saysState(described) && !(Number(described.redrivenAt) >= surelyBefore);
+  return endsUpTo(isWithoutRedrive ? stoppedAt : surelyBefore, { status, stoppedAt });
 }
 
 const saysState = ({ state }: Described): boolean => state === 'running' || state === 'ended';
 
-const endsGrant =
+/** Ends the grants that were last answered up to this time. */
+const endsUpTo =
   (cut: number, { status, stoppedAt }: { status: string; stoppedAt: number }): Judge =>
   (grant) =>
     answeredAtOf(grant) <= cut ? { end: endBy(status), settled: false, endedAt: stoppedAt } : undefined;
@@ -81,13 +91,14 @@ export function judgeBy(
   const isSettled = (endedAt: number) => endedAt + SETTLED_MS <= askedAt;
   if (state === 'foreign') return () => undefined;
   if (state === 'running')
-    // A redrive shows that the execution had ended before, and its grant ended with it.
+    // Answered before the redrive: the execution had ended before it was redriven, and the grant ended then.
     return (grant) =>
       answeredAtOf(grant) <= redrivenAt - clockSkewMs
         ? { end: 'failed', settled: isSettled(redrivenAt), endedAt: redrivenAt }
         : undefined;
   return (grant) => {
     const answeredAt = answeredAtOf(grant);
+    // Answered after the end that AWS reports: the status may be from before a redrive. It cannot be older than MAX_LAG_MS.
     if (answeredAt > stoppedAt && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
     const endedAt = Math.max(stoppedAt, answeredAt);
     return { end: endBy(described.status ?? status), settled: settled || isSettled(endedAt), endedAt };

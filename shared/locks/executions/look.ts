@@ -8,15 +8,15 @@ import { canAsk, type DueKey, isDue, type Looked, leftToNextLook, MOST_LOOKS, NO
 
 interface LookAtExecution {
   record: KeyRecord;
-  /** How many questions the call may ask. */
+  /** About how many executions the call may ask. */
   most?: number;
   /** Whether to ask about grants with a ttl too, if others wait. */
   withTtl?: boolean;
 }
 
 /**
- * Asks about the executions that hold a key, and ends the grants of executions that have ended (docs/protocols/bound.md#the-look). Does
- * nothing if a call has asked in the last 30 seconds. Asks once for each execution, however many grants it holds.
+ * Asks about the executions that hold a key, and ends the grants of executions that have ended (docs/protocols/bound.md#the-look). Does nothing if a call
+ * has asked in the last 30 seconds. One question serves all grants of an execution.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function lookAtGrants(
@@ -40,21 +40,21 @@ export async function lookAtGrants(
     const { freed, granted } = await endGrantsOf(dependencies, { key: record.key, execution, seen }, call);
     looked.ended += freed;
     looked.granted += granted;
-    // The write has changed the record, so it is read again for the next execution. The version of each grant protects the others.
+    // The write has changed the record, so the next execution needs a fresh read.
     if (freed > 0) seen = undefined;
   }
   return looked;
 }
 
-/** An execution that holds grants, and the lowest fence of these. */
+/** An execution that holds grants, and the lowest fence of these grants. */
 interface ExecutionTurn {
   execution: string;
   fence: number;
 }
 
 /**
- * The executions about which a look asks, in the order of the fences of their grants: those after the last execution that was asked about, and then from the
- * beginning. So no execution is asked about twice before all others were asked about once.
+ * The executions about which a look may ask, by the fences of their grants: first those after the last execution that was asked about, and then from the
+ * beginning, so that each has its turn before any has a second one.
  */
 function turnsOf(
   { entries, mark, lookedTo = 0 }: KeyRecord,
@@ -62,19 +62,20 @@ function turnsOf(
 ): ExecutionTurn[] {
   const isMarked = withTtl && mark !== undefined;
   const lowest = new Map<string, number>();
-  for (const entry of entries.toSorted((one, other) => one.fence - other.fence))
+  for (const entry of entries.toSorted((a, b) => a.fence - b.fence))
     if (isWorthAsking(entry, { isMarked, now }) && !lowest.has(entry.execution))
       lowest.set(entry.execution, entry.fence);
   const turns = [...lowest].map(([execution, fence]) => ({ execution, fence }));
   return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
 }
 
-/** The event of an end arrives within seconds. So a grant with a ttl is worth a question only if it is older than this. */
+/** A grant with a ttl is worth a question only if it is older than this: usually the event of the end arrives within seconds. */
 const ASK_ABOUT_TTL_AFTER_MS = 60_000;
 
 /**
- * A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound grant always is: the only ticket may be that of
- * its own task, which was not notified in time. A grant that is not claimed yet ends with the grant window.
+ * Whether to ask about the execution of a grant. A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound
+ * grant is worth it even without a mark, because a task that was not notified may have the only ticket. A grant that is not claimed yet ends with the
+ * grant window.
  */
 const isWorthAsking = (
   entry: HolderEntry,
@@ -84,7 +85,7 @@ const isWorthAsking = (
   entry.claimTtlMs === undefined &&
   (isBound(entry) || (isMarked && entry.acquiredAt + ASK_ABOUT_TTL_AFTER_MS <= now));
 
-/** @returns the record after the write, or undefined if another call asks */
+/** Notes the look in the record, so that no other call asks for a while. @returns the record after the write, or undefined if another call asks now */
 async function noteLook(
   dependencies: LeaseDependencies,
   { record: { key }, now, to }: { record: KeyRecord; now: number; to: number },
@@ -101,7 +102,7 @@ async function noteLook(
 }
 
 /**
- * As `lookAtGrants`, for a call that is refused. A failure of the look is logged, and does not fail the call.
+ * Looks at the holders of a key for a call that is refused. A failure of the look is logged, and does not fail the call.
  * @returns whether a grant has ended, so that another try is worth it
  */
 export async function lookBeside(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<boolean> {
@@ -109,14 +110,14 @@ export async function lookBeside(dependencies: LeaseDependencies, record: KeyRec
   return ended > 0;
 }
 
-/** As `lookAtGrants`, for the schedule. */
+/** Reads a key, and looks at its holders, for the schedule. */
 export const lookAtKey = async (
   dependencies: LeaseDependencies,
   { key, ...looking }: Omit<LookAtExecution, 'record'> & { key: string },
   call: Call,
 ): Promise<Looked> => lookAtGrants(dependencies, { ...looking, record: await readKey(dependencies, key, call) }, call);
 
-/** @param withTtl false for bound grants alone @returns the key, if the schedule should ask about the executions of its holders */
+/** @returns the key, if the schedule should ask about the executions of its holders. @param withTtl whether grants with a ttl count too */
 export function dueKeyOf(record: KeyRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
   const most = Math.min(MOST_LOOKS, turnsOf(record, { withTtl, now }).length);
   return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;

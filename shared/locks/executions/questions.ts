@@ -4,10 +4,13 @@ import { ASK_EVERY_MS, type LeaseDependencies } from '../dependencies.ts';
 import { hasClient } from '../line/notify.ts';
 import { isDurable } from './allowed.ts';
 
-/** DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second. Passes at the end of executions need the quota more. */
-const MOST_ASKED = 200;
+/**
+ * The most questions of a run about holders. DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second, and the passes at the
+ * end of executions need it more.
+ */
+const MOST_HOLDERS = 200;
 
-/** The most questions of a run about tasks that keep others out. */
+/** The most questions of a run about tasks that are next and keep others out. */
 const MOST_TASKS = 100;
 
 /** A look asks about at most this many executions. */
@@ -22,26 +25,26 @@ export interface DueKey {
   most: number;
 }
 
-/** How much a run of the repair may ask, and the keys about which it asks once it has seen all keys. */
+/** How many questions a run of the repair has left, and the keys about whose holders it asks after it has seen all keys. */
 export interface Questions {
-  /** How many questions are left about holders. */
+  /** How many questions about holders are left. */
   holders: number;
-  /** How many questions are left about tasks that are next in line and do not fit. */
+  /** How many questions are left about tasks that are next and do not fit. */
   tasks: number;
   /** Whether the run asks about grants with a ttl too. */
   withTtl: boolean;
-  /** By key. */
+  /** The keys to ask about, by name. */
   due: Map<string, DueKey>;
   /** Whether the run has left a question to the next run. */
   isCutShort: boolean;
 }
 
 export const newQuestions = (): Questions => ({
-  ...{ holders: MOST_ASKED, tasks: MOST_TASKS, withTtl: true, due: new Map(), isCutShort: false },
+  ...{ holders: MOST_HOLDERS, tasks: MOST_TASKS, withTtl: true, due: new Map(), isCutShort: false },
 });
 
-/** What the run of a message may ask. A key has many messages. */
-export const questionsOfMessage = (): Questions => ({
+/** The questions of a delayed repair. They are few, because a key may have many such repairs. */
+export const questionsOfDelayedRepair = (): Questions => ({
   ...newQuestions(),
   holders: MOST_LOOKS,
   tasks: 0,
@@ -58,13 +61,16 @@ export interface Looked {
 
 export const NOTHING: Looked = { ended: 0, granted: 0 };
 
-/** Check this before any write: a process without a client must not note a look, because that would keep others from asking. @throws as `hasClient` */
+/**
+ * Whether this process has a client for the question. Check this before the look is noted: the note keeps others from asking.
+ * @throws as `hasClient`
+ */
 export const canAsk = (dependencies: LeaseDependencies, execution: string): Promise<boolean> =>
   hasClient(dependencies, isDurable(execution));
 
 /**
- * Asks about the holders of a key that is due, if the run has questions left. Once AWS throttles, the run stops asking.
- * @param look receives how many questions it may ask
+ * Asks about the holders of a key that is due, if the run has questions left. If AWS throttles, the run stops asking.
+ * @param look asks at most the number of questions that it receives
  * @returns how many waiters were served
  */
 export async function askWithin(
@@ -87,14 +93,14 @@ export async function askWithin(
   }
 }
 
-/** Calls in line that are not next leave the question to the next waiter for up to this long, or all of them would ask at the same moment. */
+/** For up to this long, calls that are not next leave the question to the next waiter. Otherwise all of them would ask at the same moment. */
 export const LOOK_PATIENCE_MS = 15_000;
 
-/** Whether no call has asked for a while, as far as the record shows. Instants are epoch milliseconds. */
+/** Whether no call has asked about the holders for `ASK_EVERY_MS`, by the record. */
 export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>
   lookedAt < now - ASK_EVERY_MS;
 
-/** Logs why the look of a call failed. The call goes on, and the next look decides. @returns a look that has done nothing */
+/** Logs why the look of a call failed. The call goes on, and the next look decides. */
 export function leftToNextLook(error: unknown): Looked {
   const level = error instanceof HoldfastError ? 'WARN' : 'ERROR';
   logLine(level, {

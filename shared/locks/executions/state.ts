@@ -6,16 +6,16 @@ import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION, isDescribed, isDurable } from './allowed.ts';
 
-/** An execution in either state may go on: Step Functions itself continues one with PENDING_REDRIVE. */
+/** The states in which an execution may go on. Step Functions itself continues an execution with PENDING_REDRIVE. */
 const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
 
 const MISSING = new Set(['ExecutionDoesNotExist', 'ResourceNotFoundException']);
 const FOREIGN = new Set(['InvalidArn', 'InvalidParameterValueException']);
 
 /**
- * Describes an execution of Step Functions or of a durable function. Eventually consistent: the last moments of the execution may not show yet.
- * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
- * of an execution that runs would be worse than waiting for the permission)
+ * Describes an execution of Step Functions or of a durable function. The answer is eventually consistent, so it may not show the last moments.
+ * @throws HoldfastError Throttled, Unavailable, even if access is denied to an execution that the deployment may describe: to free the lease of an
+ * execution that runs would be worse than to wait for the permission
  */
 export async function describeExecution(dependencies: LeaseDependencies, arn: string, call: Call): Promise<Described> {
   const question = isDurable(arn) ? askLambda(dependencies, arn, call) : askStepFunctions(dependencies, arn, call);
@@ -30,20 +30,20 @@ export async function describeExecution(dependencies: LeaseDependencies, arn: st
   throw toHoldfastError(tried.error, reading(service), tried.unanswered);
 }
 
-/** As `describeExecution`, the state alone. */
+/** Asks only for the state of an execution. @throws as `describeExecution` */
 export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
   (await describeExecution(...asked)).state;
 
-/** How an execution ended. `failed`: with any status but SUCCEEDED, or with one that is not known. Functions that it started may still work. */
+/** How an execution ended. `failed`: with any other status than SUCCEEDED, or with an unknown one. Functions that it started may still work. */
 export type End = 'succeeded' | 'failed';
 
 export const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
 
-/** What became of the work under a grant. `none`: its target never started. `unknown`: the start of its target may be on the way. */
+/** What became of the work under a grant. `none`: the target never started. `unknown`: the target may be about to start. */
 export type Work = End | 'none' | 'running' | 'unknown';
 
 /**
- * What became of the work under a grant whose execution has ended. If the grant has a target, the target is the work.
+ * Finds out what became of the work under a grant whose execution has ended. If the grant has a target, the target does the work.
  * @throws HoldfastError as `describeExecution`
  */
 export async function workOf(
@@ -59,24 +59,26 @@ export async function workOf(
   return state === 'missing' ? 'none' : 'failed';
 }
 
-/** After this time every call of an ended execution has ended, and a target that does not exist will never start. SQS delays the second pass by as much. */
+/**
+ * How long after its end an execution may still have calls under way, or a target that is about to start. The second pass comes after this time.
+ */
 export const SETTLED_MS = 90_000;
 
 /**
- * `missing`: the execution never started, or ended longer ago than AWS remembers. `foreign`: AWS does not say, because the execution belongs to another
- * account or region, to an Express workflow, or to a state machine or a function that the deployment may not describe. Third-party
- * clients may write records that name such executions.
+ * The state of an execution. `missing`: it never started, or ended longer ago than AWS remembers. `foreign`: AWS does not say, because the execution
+ * belongs to another account or region, to an Express workflow, or to a state machine or function that the deployment may not describe. Third-party clients
+ * may write records that name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
 /** What AWS says about an execution. */
 export interface Described {
   state: ExecutionState;
-  /** Undefined if AWS says nothing about the execution. */
+  /** The status at AWS, unless the execution is missing or foreign. */
   status?: string | undefined;
-  /** Epoch milliseconds. */
+  /** When the execution ended, in epoch milliseconds. */
   stoppedAt?: number | undefined;
-  /** When the execution was last redriven, after an earlier end. Epoch milliseconds. */
+  /** When the execution was last redriven after an end, in epoch milliseconds. */
   redrivenAt?: number | undefined;
 }
 
@@ -93,7 +95,7 @@ async function askStepFunctions({ stepFunctions }: LeaseDependencies, arn: strin
   };
 }
 
-/** By GetDurableExecution without the data of the execution. Such an execution is never redriven. @throws HoldfastError Unavailable */
+/** Asks GetDurableExecution, without the data of the execution. Such an execution is never redriven. @throws HoldfastError Unavailable */
 async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Ask> {
   const lambda = await durableFunctions?.();
   if (!lambda)
@@ -106,17 +108,17 @@ async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, c
   };
 }
 
-/** A question about an execution is sent again after each of these pauses, in milliseconds: an account may ask some fifteen times a second. */
+/** The longest pauses before a question is sent again, in milliseconds. An account may ask about fifteen times a second. */
 const ASK_PAUSES_MS = [400, 1200];
 
-const MAY_PASS = [isThrottlingError, isTransientError, isServerError];
+const IS_TEMPORARY = [isThrottlingError, isTransientError, isServerError];
 
-/** A read may be sent again, unlike a message to a task, for which the client has a single try. */
+/** Sends a question, and sends it again after temporary failures: the client itself makes a single try, because messages to tasks must not be repeated. */
 async function askAgain({ clock, ids }: LeaseDependencies, send: Ask, call: Call): Promise<Attempt<Described>> {
   const pauses = ASK_PAUSES_MS.values();
   for (;;) {
     const tried = await send();
-    if ('output' in tried || !MAY_PASS.some((isSuch) => isSuch(tried.error as never))) return tried;
+    if ('output' in tried || !IS_TEMPORARY.some((isSuch) => isSuch(tried.error as never))) return tried;
     const { value: mostMs } = pauses.next();
     if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
     await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));
