@@ -9,20 +9,20 @@ import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HeldFor } from './expected.ts';
 
-// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an environment, and an account has few.
-// Each held call has a slot: an attribute of one of four records. The slot notes when the call ends at the latest, so that the slot of a call that died
-// comes free by itself.
+// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an environment of a function, and an
+// account has few. Each held call has a slot: an attribute of one of four records. It notes when the call ends at the latest, so the slot of a call that
+// crashed comes free by itself.
 
 const RECORDS = 4;
 /** No caller can name such a key. */
 const heldCallKey = (nth: number): string => `holdfast:held:${nth}`;
 const SLOT_TTL_SECONDS = 86_400;
-/** A call may end later than its deadline by this much. */
+/** How much later than its deadline a call may end. */
 const LATE_MS = 1000;
-/** How many slots a call tries before it gives up. */
+/** How many slots a call tries before it is refused. */
 const TRIES = 5;
 
-/** The part of the slots that may be taken, with the slot of the call itself. The other slots are left to calls whose turn is nearer. */
+/** Up to which part of the slots a call may take one. The rest is for calls whose turn is nearer. */
 export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
 
 interface Holding {
@@ -32,8 +32,11 @@ interface Holding {
 }
 
 interface Slot {
+  /** The number of the record. */
   nth: number;
+  /** The number of the slot in the record. */
   slot: number;
+  /** When the slot comes free by itself, in epoch milliseconds. */
   until: number;
 }
 
@@ -60,18 +63,16 @@ export async function inSlot<Result>(
   }
 }
 
-/**
- * A call is not held if more calls come than the records can count, or if the answer was lost. In the second case its slot may be taken, and comes free
- * by itself.
- */
+/** If the records cannot count so many calls, or the answer was lost, the call is not held. A slot that it may have taken comes free by itself. */
 function ifNotCounted(error: unknown): undefined {
   if (error instanceof HoldfastError && (error.code === 'Throttled' || error.code === 'OutcomeUnknown')) return;
   throw error;
 }
 
-/** The slots are spread over the records as evenly as they can be. */
+/** The number of slots in a record: all slots are spread over the records as evenly as possible. */
 const sizeOf = (most: number, nth: number): number => Math.floor(most / RECORDS) + (nth < most % RECORDS ? 1 : 0);
 
+/** Takes a random free slot. The answer of each try shows the slots of its record, for the next try. */
 async function takeSlot(
   dependencies: LeaseDependencies,
   { heldFor, deadline, most }: Holding & { most: number },
@@ -82,20 +83,20 @@ async function takeSlot(
   const records = Math.min(RECORDS, most);
   if (records === 0) return undefined;
   const from = Math.floor(ids.random() * records);
-  const inRecord = (one: number): [number, number] => [one, Math.floor(ids.random() * sizeOf(most, one))];
+  const inRecord = (record: number): [number, number] => [record, Math.floor(ids.random() * sizeOf(most, record))];
   let [nth, slot] = inRecord(from);
   for (let tries = 1; ; tries++) {
     const size = sizeOf(most, nth);
     const allowed = Math.max(1, Math.floor(size * SHARE[heldFor]));
-    const mine = { nth, slot, until };
-    const { won, item } = await writeHeldCall(dependencies, { ...mine, ...taking(until, clock.now()) }, call);
+    const ownSlot = { nth, slot, until };
+    const { won, item } = await writeHeldCall(dependencies, { ...ownSlot, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
-    if (won && taken.size <= allowed) return mine;
-    if (won) await freeSlot(dependencies, mine, call);
+    if (won && taken.size <= allowed) return ownSlot;
+    if (won) await freeSlot(dependencies, ownSlot, call);
     const isFull = won || taken.size >= allowed;
-    // By chance one record may be full and another not. If two are full, only a call that may take any slot tries a third.
+    // By chance one record may be full and another not, so a call tries a second one. If both are full, only a call at the front goes on.
     if (tries === TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
-    const free = Array.from({ length: size }, (_, one) => one).filter((one) => !taken.has(one));
+    const free = Array.from({ length: size }, (_, index) => index).filter((index) => !taken.has(index));
     const next = isFull ? undefined : free[Math.floor(ids.random() * free.length)];
     [nth, slot] = next === undefined ? inRecord((nth + 1) % records) : [nth, next];
   }
@@ -103,7 +104,7 @@ async function takeSlot(
 
 const SLOT = /^s(\d+)$/;
 
-/** The slots whose calls are still held. */
+/** The slots that are taken, without those that have come free by themselves. */
 const takenIn = (item: Item | undefined, now: number): Set<number> =>
   new Set(
     Object.entries(item ?? {}).flatMap(([name, { N: until }]) => {
@@ -112,14 +113,14 @@ const takenIn = (item: Item | undefined, now: number): Set<number> =>
     }),
   );
 
-/** What a write does with a slot, and the condition for that. */
+/** A change of a slot, and its condition. */
 interface SlotChange {
   update: string;
   condition: string;
   values: Item;
 }
 
-/** Takes a slot whose call has ended. */
+/** Takes a slot that is free, or has come free by itself. */
 const taking = (until: number, now: number): SlotChange => ({
   update: 'SET #slot = :until, lease_expiry = :ttl',
   condition: 'attribute_not_exists(#slot) OR #slot < :now',
@@ -129,13 +130,13 @@ const taking = (until: number, now: number): SlotChange => ({
   },
 });
 
-/** Frees the slot, unless it came free by itself and another call has taken it. */
+/** Frees the slot of this call. If it has come free by itself, another call may have it now, with another `until`. */
 const freeSlot = (dependencies: LeaseDependencies, slot: Slot, call: Call) => {
   const values = { ':until': integer(slot.until) };
   return writeHeldCall(dependencies, { ...slot, update: 'REMOVE #slot', condition: '#slot = :until', values }, call);
 };
 
-/** @returns with the record as it is then */
+/** @returns whether the write won, and the record after it */
 async function writeHeldCall(
   { dynamodb, table }: LeaseDependencies,
   { nth, slot, update, condition: expression, values }: Omit<Slot, 'until'> & SlotChange,

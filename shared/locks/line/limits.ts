@@ -9,7 +9,7 @@ import { namespaceOfName } from '../../namespace.ts';
 import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import { IS_WAITER_OF, waiterOf } from './waiters.ts';
 
-/** A hint may be wrong. So at most this many arrivals pass the quota before one of them counts the line, whatever the record says. */
+/** The record's hint of how many have left may be wrong. So beyond the quota, one of this many arrivals counts the line, whatever the hint says. */
 const MAX_UNCOUNTED = 32;
 
 const countedEvery = (waitersPerKey: number): number =>
@@ -19,17 +19,17 @@ const countedEvery = (waitersPerKey: number): number =>
 export interface Arrived {
   /** The key of the line. */
   key: string;
-  /** The mark: how many have joined so far, with this one. */
+  /** How many have joined so far, with this call or task. */
   arrivals: number;
-  /** A hint: how many of those have left the line. */
+  /** A hint: how many of these have left the line. */
   lineOut: number | undefined;
-  /** Sets the hint after a count that contradicts it. */
+  /** Corrects the hint after a count. */
   correct(inLine: number): Promise<unknown>;
 }
 
 /**
- * Whether more are in line than the quota allows (docs/protocols/queue.md#limits). Counts the line only if, by the record, more may be in it: a
- * crowd that comes back raises the mark quickly, and that alone is no reason to count.
+ * Whether the line is longer than the quota (docs/protocols/queue.md#limits). Counts the rows only if the record says so, or as a sample: a crowd that
+ * comes back raises the arrivals quickly, and that alone is no reason to count.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function isLineFull(
@@ -48,8 +48,8 @@ export async function isLineFull(
 }
 
 /**
- * Counts the tasks and callers in line, up to one more than the quota, by an eventually consistent count: half a read unit for each 4 KiB of rows.
- * The row of a caller that left stays until the repair deletes it, and does not count.
+ * Counts the tasks and callers in line, up to one more than the quota. Expired rows do not count. The reads are eventually consistent, because a full
+ * line has many rows, and half the price matters.
  * @throws HoldfastError Throttled, Unavailable
  */
 async function countInLine(
@@ -77,26 +77,26 @@ async function countInLine(
   return count;
 }
 
-// The quota of tickets in a namespace (docs/protocols/queue.md#limits). The repair counts, and writes down which namespaces are full. Calls that
-// join a line read that. So a deployment without lines counts nothing, and a count may be a few minutes old.
+// The quota of waiters in a namespace (docs/protocols/queue.md#limits). The repair counts them, and notes which namespaces are full. Calls that join a
+// line read the note, which may be a few minutes old. A deployment without lines counts nothing.
 
-/** A record of the leases table. No caller can name such a key. */
+/** The record with the note, in the table of the keys. No caller can name such a key. */
 const KEY = 'holdfast:full-namespaces';
 
-/** How long a function uses what it has read before it reads again which namespaces are full. */
+/** A function reads the note again after this time. */
 const READ_FULL_EVERY_MS = 10_000;
 
-/** A namespace is no longer full if no run of the repair has called it full for so long. Runs come each minute, and may last nearly as long. */
+/** The note is void after this time. Runs of the repair begin each minute, and may last nearly as long. */
 const VALID_MS = 150_000;
 
-/** Counting stops there: some 100 MiB of tickets. */
+/** The most pages that a count reads: some 100 MiB of rows. */
 const MAX_PAGES = 100;
 const MAX_FULL_NAMESPACES = 1000;
 
-/** A line may pass the quota of its key: calls that are under way at one moment join together. A namespace is counted as if each line had this many times its quota. */
+/** A line may have more waiters than its quota, because calls that join at the same moment do not see each other. Assume up to this many times the quota. */
 const BEYOND_QUOTA = 2;
 
-/** After this time TTL removes the record of a deployment in which no namespace is full any more. */
+/** After this time TTL removes the record, if no namespace was full meanwhile. */
 const FULL_TTL_SECONDS = 86_400;
 
 interface KnownFull {
@@ -108,7 +108,7 @@ interface KnownFull {
 const known = new WeakMap<LeaseDependencies, KnownFull>();
 
 /**
- * Lets a call or a task into the line of a key, unless its namespace has too many in line already.
+ * Refuses a call or a task that wants to join a line, if its namespace has too many waiters.
  * @throws HoldfastError QueueFull, Throttled, Unavailable
  */
 export async function refuseWhereFull(dependencies: LeaseDependencies, key: string, call: Call): Promise<void> {
@@ -117,29 +117,29 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   const now = dependencies.clock.now();
   let record = known.get(dependencies);
   if (record === undefined || now - record.askedAt >= READ_FULL_EVERY_MS || now < record.askedAt) {
-    record = { askedAt: now, ...(await ask(dependencies, call)) };
+    record = { askedAt: now, ...(await readFull(dependencies, call)) };
     known.set(dependencies, record);
   }
-  // A count from the future, by a clock that was wrong, is no count either.
+  // A count from the future is void too: it was written by a clock that was wrong.
   if (!record.full.has(namespace) || Math.abs(now - record.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
   throw new HoldfastError(
     'QueueFull',
     `at least ${limit} tasks and callers of the namespace wait: send the call again later`,
     {
-      ...{ key: key, quota: 'maxWaitersPerNamespace', limit },
+      ...{ key, quota: 'maxWaitersPerNamespace', limit },
       retryAfterMs: READ_FULL_EVERY_MS,
     },
   );
 }
 
-async function ask({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<KnownFull, 'askedAt'>> {
+async function readFull({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<KnownFull, 'askedAt'>> {
   const command = new GetItemCommand({ TableName: table, Key: { key: text(KEY) } });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
 }
 
-/** Sees each key that has a line, and says when a namespace may be full. */
+/** Counts the waiters of all namespaces in a run of the repair, if the lines that the run has seen could fill a namespace. */
 export class Fullness {
   readonly #dependencies: LeaseDependencies;
   readonly #keys = new Map<string, number>();
@@ -150,8 +150,8 @@ export class Fullness {
   }
 
   /**
-   * Counts the tickets of all namespaces, once, as soon as one of them has enough keys with a line to be full. A deployment with few such
-   * keys pays nothing.
+   * Notes a key that has a line. Counts as soon as a namespace has enough such keys to be full, at most one time in a run. A deployment with few
+   * lines pays nothing.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {
@@ -168,7 +168,7 @@ export class Fullness {
   }
 }
 
-/** A lower bound, because a count that must end early misses some. */
+/** @returns the number of waiters by namespace, as a lower bound: a count stops after many pages, or when half of the time left is gone */
 async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   let from: Item | undefined;
@@ -177,7 +177,7 @@ async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call:
     const command: ScanCommand = new ScanCommand({
       TableName: waitersTable,
       ProjectionExpression: '#key',
-      FilterExpression: 'attribute_exists(deadline)', // the row of an execution has none
+      FilterExpression: 'attribute_exists(deadline)', // leaves out the rows of executions
       ExpressionAttributeNames: { '#key': 'key' },
       ...(from && { ExclusiveStartKey: from }),
     });
@@ -194,7 +194,7 @@ async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call:
 
 const isCounted: Condition = { expression: 'attribute_exists(counted_at)' };
 
-/** A run that was frozen must not overwrite a younger count. */
+/** Writes the note, unless it has a younger count: this run may have been frozen. If no namespace is full, writes only over an older note. */
 async function writeFull({ dynamodb, clock, table }: LeaseDependencies, full: string[], call: Call): Promise<void> {
   const now = clock.now();
   const isNewer: Condition = {

@@ -12,9 +12,9 @@ import { BELOW_PLACES, isInLine, parkedAtOf, placeOf, readWaiters, type Waiter }
 
 const LEASE_WAITED = 'Lease Waited';
 
-/** The event about a key (docs/events.md). */
+/** The event about a key whose oldest waiter has waited for long (docs/events.md). */
 interface LeaseWaited {
-  /** As the oldest waiter names it. */
+  /** The key as the oldest waiter names it. */
   key: string;
   namespace: string | null;
   /** How many tasks and callers are in line, counted up to 100. */
@@ -22,32 +22,32 @@ interface LeaseWaited {
   /** How many periods the oldest waiter has waited. */
   times: number;
   oldest: { ticket: string; holder: string; waitedSeconds: number };
-  /** The holder that has had the key for the longest time. */
+  /** The holder that has had the key for the longest time. Null if the key is free. */
   held: { holder: string | null; fence: number | null; since: string | null } | null;
-  /** What an operator allows of the key, if an operator has capped it. */
+  /** The operator's cap, or null. */
   cap: CapView | null;
 }
 
-/** For how long after a period its event may still be put, so that the run after one that failed puts the event. Two processes may both put it. */
+/** For how long after a period its event may still be put: if a run fails, the next one puts the event. Sometimes two runs put the same event. */
 const JUST_PASSED_MS = 120_000;
 
-/** By key, the event that this process has put last, and when. It spares consumers most repeats. */
+/** The event that this process has put last about a key, and when. It spares consumers most repeats. */
 export type LastPut = Map<string, { event: string; at: number }>;
 
-/** How many waiters are found of each kind, awake or asleep. Some of them may already have grants. */
+/** A search stops after this many waiters that are awake, and as many that sleep. Some of them may have grants. */
 const MOST_FOUND = 10;
 
-/** The most rows that are read of each kind. Rows that callers left behind come first, and the repair deletes them. A key with more has no event yet. */
+/** The most rows that a search reads of each kind. If more expired rows come first, the key has no event until the repair has deleted them. */
 const MAX_ROWS_READ = 50;
 
-/** One run of the schedule. It reads the oldest waiter of each key, awake or asleep, and then puts the events of all keys. */
+/** The long waits that one run of the schedule finds. The run checks each key, and then puts the events of all. */
 export class LongWaits {
   readonly #dependencies: LeaseDependencies;
   readonly #waitEvents: WaitEvents;
   readonly #lastPut: LastPut;
   readonly #events = new Map<string, LeaseWaited>();
 
-  /** @param lastPut of earlier runs, which this run updates */
+  /** @param lastPut the events of earlier runs. This run updates it */
   constructor(dependencies: LeaseDependencies, waitEvents: WaitEvents, lastPut: LastPut) {
     [this.#dependencies, this.#waitEvents, this.#lastPut] = [dependencies, waitEvents, lastPut];
   }
@@ -76,10 +76,10 @@ export class LongWaits {
     });
   }
 
-  /** Puts the events. If the bus refuses them, this only logs the error, because the waiters must be served, and the next run tries again. */
+  /** Puts the events. If the bus refuses them, only logs the error: the repair must go on, and the next run tries again. */
   async put({ signal }: Call): Promise<void> {
     const { clock } = this.#dependencies;
-    // No run puts an event after its two minutes, so older entries are of no use, and the map would grow with each key.
+    // Forget old events, which no run would put again. Otherwise the map would grow with each key.
     for (const [key, { at }] of this.#lastPut) if (at + JUST_PASSED_MS <= clock.now()) this.#lastPut.delete(key);
     if (this.#events.size === 0) return;
     try {
@@ -95,13 +95,13 @@ export class LongWaits {
 
 const eventName = ({ ticket, times }: { ticket: string; times: number }): string => `${times} ${ticket}`;
 
-/** How many periods a waiter has waited. Undefined if the last period did not end within the last two minutes. */
+/** How many periods a waiter has waited, if the last of them ended within the last two minutes. */
 function periodsWaited({ ticket }: Waiter, { overdueMs, now }: { overdueMs: number; now: number }): number | undefined {
   const waitedMs = now - parkedAtOf(ticket);
   return waitedMs >= overdueMs && waitedMs % overdueMs < JUST_PASSED_MS ? Math.floor(waitedMs / overdueMs) : undefined;
 }
 
-/** Both kinds of waiters, the oldest first. The rows of those asleep sort after the rows of those awake, so two queries read them. */
+/** The oldest waiters of a key, awake or asleep, in the order of arrival. Places sort after all rows, so each kind needs a query of its own. */
 async function oldestRows(dependencies: LeaseDependencies, key: string, call: Call): Promise<Waiter[]> {
   const now = dependencies.clock.now();
   const places = {
@@ -121,5 +121,5 @@ async function oldestRows(dependencies: LeaseDependencies, key: string, call: Ca
       if (++read === MAX_ROWS_READ || found.length === most) break;
     }
   }
-  return found.toSorted((one, other) => parkedAtOf(one.ticket) - parkedAtOf(other.ticket));
+  return found.toSorted((a, b) => parkedAtOf(a.ticket) - parkedAtOf(b.ticket));
 }

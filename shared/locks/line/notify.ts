@@ -18,19 +18,18 @@ import {
   type WaitingTask,
 } from './waiters.ts';
 
-/** A call with less time left than this does not notify a task. */
+/** With less time left than this, a call leaves the message to the schedule. */
 export const NOTIFY_MS = 500;
 
-/** `overtaken`: another call has changed the grant, and no message was sent. */
+/** What became of a message about a grant. `overtaken`: another call has changed the grant, so nothing was sent. */
 export interface Notified {
   outcome: NotifyOutcome | 'overtaken';
   record: KeyRecord;
 }
 
 /**
- * Measures the time from the end of a grant to the next holder, if that holder was in line. Does not measure after an expiry, because no call wrote
- * the time of the expiry. Does not measure a holder that joined after the end, because the lock was free until then.
- * @param record the grant from the line that its holder has just received
+ * Measures the time from the end of a grant until the next holder has its own. A holder that joined after that end is not measured, because the key was
+ * free. The time after an expiry is not measured, because no call wrote when the grant was over.
  */
 export function measureHandOff(
   { previous, ticket }: { previous?: EndedGrant | undefined; ticket?: string | undefined },
@@ -41,12 +40,12 @@ export function measureHandOff(
   call.measure?.('HandOffMs', Math.max(0, now - previous.at)); // the two instants may be of two clocks
 }
 
-/** Logs a grant from the line. A task sends no call that would log its grant, and a caller may be gone before it claims its own. */
+/** Logs a grant from the line. Otherwise no log would have the grant of a task, or of a caller that crashed before it claimed the grant. */
 export function logGrant(key: string, { holder, fence, ticket, previous }: HolderEntry, call: Call): void {
   call.log?.({ message: 'granted', key, holder, fence, ticket, previous: previousView(previous) });
 }
 
-/** Logs the grants of a hand-off to calls. Those to tasks are logged with the messages, which may come later. */
+/** Logs the grants of a hand-off to calls. Grants to tasks are logged with the messages, which may come later. */
 export function logGrants(
   record: KeyRecord,
   { nextGrants }: { nextGrants: readonly { waiter: Waiter; grant: { name: string } }[] },
@@ -58,7 +57,7 @@ export function logGrants(
   }
 }
 
-/** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
+/** Fails the task with one of the documented errors. The problem has the ticket in place of a trace id. */
 export async function notifyFailed(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
@@ -70,7 +69,7 @@ export async function notifyFailed(
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
-/** Fails the task, and deletes its waiter. If the message is unanswered, the waiter stays, because the task might never end otherwise. */
+/** Fails the task, and deletes its row. If the message is unanswered, the row stays, because the task might never end otherwise. */
 export async function failTask(
   dependencies: LeaseDependencies,
   failing: { waiter: WaitingTask; error: HoldfastError },
@@ -83,7 +82,7 @@ export async function failTask(
 
 /**
  * Fails a task whose grant must end before the task was notified.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if the message is unanswered: the ticket stays, or the task would never end
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if the message is unanswered. Its row then stays
  */
 export async function endTask(
   dependencies: LeaseDependencies,
@@ -101,10 +100,10 @@ export async function endTask(
 }
 
 /**
- * Ends the task of a grant that an operator breaks with this error, if its ticket is still there: that task may not have been notified
+ * Fails the task of a grant that an operator breaks, if its row is still there: then it may not have been notified of its grant
  * (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
- * @returns `accepted`: the task took this message. Then no holder works under the grant, so the grant can end at once. `gone`: it was notified before,
- * or has ended. `unanswered`: its ticket stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
+ * @returns `accepted`: the task has ended, so nobody works under the grant, and the grant can end at once. `gone`: the task was notified before, or has
+ * ended. `unanswered`: the row stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable by DynamoDB
  */
 export async function endUnnotified(
@@ -119,8 +118,8 @@ export async function endUnnotified(
 }
 
 /**
- * The outcome of a message to a task or a callback. `gone`: it accepts no message any more, because it timed out, ended, or was notified before.
- * `unanswered`: every other failure. The message may have been delivered.
+ * The outcome of a message to a task or a callback. `gone`: it does not accept a message any more, because it timed out, ended, or was notified before.
+ * `unanswered`: every other failure. The message may have arrived.
  */
 export type NotifyOutcome = 'accepted' | 'gone' | 'unanswered';
 
@@ -135,7 +134,7 @@ const CALLBACK_GONE = new Set([
 ]);
 
 /**
- * True if this process can notify the waiter. A process with directTransport may have no client, and must not grant to a waiter that it cannot notify.
+ * Whether this process can notify the waiter. A process with directTransport may have no client for that. It must not grant the key to such a waiter.
  * @throws every error that is not a HoldfastError
  */
 export const canNotify = (
@@ -144,7 +143,7 @@ export const canNotify = (
 ): Promise<boolean> => hasClient(dependencies, callbackId !== undefined);
 
 /**
- * True if this process has a client for durable functions, or for Step Functions. Creates the client.
+ * Whether this process has a client for durable functions, or else for Step Functions. Creates the client.
  * @throws every error that is not a HoldfastError
  */
 export async function hasClient(
@@ -162,8 +161,9 @@ export async function hasClient(
 }
 
 /**
- * Sends one message to a task or a callback, in a single try, whatever client a caller of directTransport passes (aws/step-functions.ts).
- * @returns `throttled`: the message was not delivered
+ * Sends one message to a task or a callback. There is a single try, even if the client of a directTransport would retry: a second try of a message that
+ * landed is answered `gone` (aws/step-functions.ts).
+ * @returns `throttled`: the message has not arrived
  */
 export async function sendMessage(
   dependencies: LeaseDependencies,
@@ -180,7 +180,7 @@ export async function sendMessage(
   return toTask(dependencies, command, call);
 }
 
-/** Sends a heartbeat, the only message to a task that does not end the task. */
+/** Sends a heartbeat, the only message that does not end the task. */
 export const sendHeartbeat = (
   dependencies: LeaseDependencies,
   taskToken: string,
@@ -196,7 +196,7 @@ async function toTask(
   return notifyOutcomeOf(tried, ({ name }) => TASK_GONE.has(name));
 }
 
-/** docs/protocols/tasks.md#callbacks */
+/** Sends a message to a callback (docs/protocols/tasks.md#callbacks). */
 async function toCallback(
   { durableFunctions }: LeaseDependencies,
   { callbackId, message }: { callbackId: string; message: TaskMessage },
@@ -228,7 +228,7 @@ function notifyOutcomeOf(tried: Attempt<unknown>, isGone: (error: SdkError) => b
   return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
 }
 
-/** Leaves the line to the next call on the key, or to the schedule. @throws what is no HoldfastError */
+/** Logs a failed hand-off, and leaves the line to the next call on the key or to the schedule. @throws every error that is not a HoldfastError */
 export function leftToSchedule(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
   logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });

@@ -3,34 +3,35 @@ import { ALONE } from '../record/identity.ts';
 import { shortName } from '../record/mark.ts';
 import type { KeyRecord } from '../record/record.ts';
 
-// The pace of a call in line. No promise depends on the pace, only time.
+// How often a call in line polls, and which call hands off. No promise depends on this, only time and cost.
+//
+// A call that polls too early wastes a request. A call that polls too late makes the whole line behind it wait.
 
-/**
- * Shortest and longest pause in milliseconds: of the next waiter if turns are short, of the next waiter otherwise, and of all others until a turn ends. Behind
- * several holders, turns end at all times, and more looks find nothing.
- */
+/** The shortest and the longest pause of the next waiter while turns are short. Behind several holders, turns end at any time, and more polls find nothing. */
 const FAST_MS = { alone: [1, 3], shared: [5, 8] } as const;
+/** The shortest and the longest pause of the next waiter otherwise. */
 const NEXT_MS = [25, 35] as const;
+/** The shortest and the longest pause of all other waiters, if their position or the length of turns is not known. */
 const OTHERS_MS = [150, 250] as const;
 
-/** By chance, n turns may end earlier than n mean turns, by about this many turns times the square root of n. */
+/** By chance, n turns may be shorter than n mean turns, by about this many turns times the square root of n. */
 const CHANCE = 0.4;
 
 /**
- * The time between two turns if a request takes a millisecond: a query, a write, a look and a claim. With 4 ms for an exclusive holder, callers look too
- * often. The release of a shared grant is a write of its own.
+ * The time between two turns if a request takes a millisecond: a query, a write, a poll and a claim. This was measured: with 4 ms for an exclusive holder,
+ * callers poll too often. The release of a shared grant is one more write.
  */
 const BETWEEN_TURNS_MS = { alone: 8, shared: 12 };
-/** One slow answer must not make a call look too late. */
+/** A slower answer counts as this long, because a single one must not make a call poll too late. */
 const MAX_REQUEST_MS = 15;
 
-/** The mean of the measured requests and of one more request. The last requests count most. */
-export const meanOf = (before: number | undefined, requestMs: number): number =>
-  before === undefined ? requestMs : (before + requestMs) / 2;
+/** A running mean in which the last value counts for half. */
+export const meanOf = (before: number | undefined, value: number): number =>
+  before === undefined ? value : (before + value) / 2;
 
 /**
- * The time of a hand-off, which is longer if requests are slow. Only one of its requests counts. If all counted, calls would look too late, because turns
- * contain slow requests too.
+ * How long a hand-off takes. If requests are slow, only one of them counts: the length of turns contains slow requests already, and calls would poll too
+ * late.
  */
 const betweenMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
   BETWEEN_TURNS_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
@@ -38,32 +39,36 @@ const betweenMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
 const howHeld = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): 'alone' | 'shared' =>
   first?.path === ALONE ? 'alone' : 'shared';
 
-/** Turns that are shorter let the next waiter look more often. */
+/** While turns are shorter than this, the next waiter polls at the fast pace. */
 const SHORT_TURN_MS = 50;
-/** The longest pause of the next waiter, and of all others: less than the window, so that no call misses its turn. */
+/** The longest pause of the next waiter. */
 const MAX_NEXT_MS = 250;
+/** The longest pause of all others: less than the grant window, so that no call misses a grant. */
 const MAX_OTHERS_MS = 1500;
 
-/** The first turn may be much longer than the others, so it counts as this long at most. */
+/** The first turn counts as at most this long, because it may be much longer than the later ones. */
 const MAX_FIRST_MS = 100;
 
-/** What a record says about turns: how long the last one took, and how long turns take in general. */
+/** The hints of a record about turns. */
 export interface Turns {
+  /** How long the last turn took. */
   turnMs?: number | undefined;
+  /** How long the calls in line expect a turn to take. */
   paceMs?: number | undefined;
+  /** The usual turn, for callers that sleep. */
   usualMs?: number | undefined;
+  /** The mean turn, for callers that sleep. */
   meanMs?: number | undefined;
   mark?: unknown;
 }
 
-/** How long turns last, before a claim has noted that. */
+/** The pace before a claim has noted one. */
 const firstPace = ({ turnMs }: Turns): number | undefined =>
   turnMs === undefined ? undefined : Math.min(turnMs, MAX_FIRST_MS);
 
 /**
- * How long turns last, as a claim writes it. It follows a shorter turn at once, and a longer one slowly, at most doubling itself: a call that
- * looks too early pays a request, but one that looks too late makes the whole line behind it wait.
- * @returns undefined if that is not known, or the line is empty
+ * The pace that a claim writes. It follows a shorter turn quickly and a longer one slowly, because it is worse to poll too late than too early.
+ * @returns undefined if it is not known, or the key has no line
  */
 export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
   if (mark === undefined || turnMs === undefined) return undefined;
@@ -72,11 +77,11 @@ export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
   return Math.round(paceMs + change);
 }
 
-/** The usual turn is a mean of logarithms, so that a few long turns count little: the front of the line must stay awake for the short turns. */
+/** How much the last turn counts. The usual turn is a mean of logarithms, so a few long turns count little: the front must stay awake for short ones. */
 const USUAL_WEIGHT = 1 / 4;
 const MEAN_WEIGHT = 1 / 16;
 
-/** The hints about turns, as a claim writes them. None if the key has no line, because only waiters read them. */
+/** The hints about turns that a claim writes, by their attributes. None if the key has no line, because only waiters read them. */
 export function hintsAfter(record: Turns): Record<string, number> {
   const { mark, turnMs, usualMs, meanMs } = record;
   const paceMs = paceAfter(record);
@@ -91,21 +96,21 @@ const MIN_PATIENCE_MS = 50;
 const MAX_PATIENCE_MS = 500;
 
 /**
- * How long a call that is not next leaves a free lock to the waiters before it, because all of them may have exited. The jitter separates calls of one
- * rank.
- * @param rank the position. Infinite if the position is not known
+ * How long a call that is not next leaves a free key to the waiters before it. After that, all of them seem to have crashed. The jitter separates calls
+ * that assume the same position.
+ * @param rank the position, or infinite if it is not known
  */
 function patienceMs(rank: number, ids: Ids): number {
   if (rank === Number.POSITIVE_INFINITY) return MIN_PATIENCE_MS + (MAX_PATIENCE_MS - MIN_PATIENCE_MS) * ids.random();
   return Math.min(MAX_PATIENCE_MS, MIN_PATIENCE_MS * (Math.max(2, rank) - 1 + ids.random()));
 }
 
-/** The tickets and the marks of a crowd that comes at once have different orders. */
+/** In a crowd that comes at once, the order of tickets and the order of arrival numbers differ. After this time they agree. */
 const APART_MS = 100;
 
 const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 
-/** Whether the number of an arrival says how far behind an earlier ticket it is. */
+/** Whether the arrival number of a ticket says how far it is behind an earlier one. */
 const isApart = (ticket: string, before: string): boolean => millisecondsOf(ticket) - millisecondsOf(before) > APART_MS;
 
 /** A grant from the line, and how long a hand-off takes. All in milliseconds. */
@@ -116,39 +121,42 @@ interface BegunTurn {
   now: number;
 }
 
-/** When the turn of a holder begins, or began. A call that has not claimed its grant by then pauses too long, perhaps for as long again. */
+/**
+ * When the turn of a holder begins, or began. If the claim is late, the new holder pauses for too long, and nobody knows for how long: expect it after half
+ * of the delay so far.
+ */
 function beginOf({ grantedAt, isClaimed, betweenMs: between, now }: BegunTurn): number {
   if (isClaimed) return grantedAt;
   const lateMs = now - grantedAt - between;
   return lateMs > 0 ? now + lateMs / 2 : grantedAt + between;
 }
 
-/** How many waiters the hint names, and the position of a ticket by the hint. 1 is next, and undefined is not named. */
+/** How many waiters the hint names, and the position of a ticket among them, from 1. */
 function positionInHint(hint: string | undefined, ticket: string): { named: number; position: number | undefined } {
-  const names = hint?.split(' ').filter(Boolean) ?? [];
-  const index = names.indexOf(shortName(ticket));
-  return { named: names.length, position: index < 0 ? undefined : index + 1 };
+  const shortTickets = hint?.split(' ').filter(Boolean) ?? [];
+  const index = shortTickets.indexOf(shortName(ticket));
+  return { named: shortTickets.length, position: index < 0 ? undefined : index + 1 };
 }
 
 interface PaceSight {
   record: Pick<KeyRecord, 'key' | 'entries' | 'nextTicket' | 'nextTickets' | 'lineOut' | 'turnMs' | 'paceMs'>;
   ticket: string;
-  /** How many waiters had joined when this call did, with this call. Undefined if that is not known. */
+  /** The number of this call's arrival, if it is known. */
   arrival: number | undefined;
   now: number;
-  /** What the call asks for. */
+  /** The weight that the call asks for. */
   weight?: number;
-  /** How many holders there usually are. Fewer are on record while room waits for the next grants. */
+  /** How many holders there usually are. The record has fewer while a hand-off is under way. */
   holders?: number | undefined;
-  /** The time until an expiry makes room. Negative if there is room, infinite if that is not known. */
+  /** The time until an expiry makes room. Negative if there is room, infinite if the time is not known. */
   toRoomMs: number;
-  /** How long requests of this call take. Undefined if it has not measured one. */
+  /** How long requests of this call take, if it has measured one. */
   requestMs: number | undefined;
 }
 
 /**
- * How long a call in line pauses before it looks again, by its position and by how long the holders have held their grants
- * (docs/protocols/queue.md#when-to-poll). Only time depends on it.
+ * How long a call in line pauses before its next poll (docs/protocols/queue.md#when-to-poll). It depends on its position, and on how long the holders have
+ * had their grants.
  */
 export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
@@ -161,36 +169,36 @@ export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
     paceMs === undefined
       ? Math.max(between(fastMs), Math.min(between(NEXT_MS), heldMs))
       : between(turnMs < SHORT_TURN_MS ? fastMs : NEXT_MS);
-  const left = paceMs === undefined ? 0 : untilFirstEnd(sight, turnMs);
+  const untilEndMs = paceMs === undefined ? 0 : untilFirstEnd(sight, turnMs);
   if (record.nextTicket === ticket) {
-    const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, left)));
+    const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, untilEndMs)));
     return toRoomMs > 0 ? Math.min(pause, toRoomMs) : pause;
   }
   const others = between(OTHERS_MS);
   const position = positionOf(sight);
   if (position === undefined) return others;
   const holders = Math.max(1, sight.holders ?? 0, record.entries.length);
-  // Until a turn has ended, each turn counts as the time that the first turns have lasted.
+  // No turn has ended yet, so each turn is expected to last as long as the present one has lasted so far.
   if (paceMs === undefined)
     return Math.max(
       soonest,
       Math.min(others, Math.round(((turnMs || betweenHoldersMs(sight)) * (position - 1)) / holders)),
     );
   const eachMs = (turnMs + betweenHoldersMs(sight)) / holders;
-  const expected = left + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
-  // Before the first claim, the key may have room for many, and show few holders. The end of a heavy grant, such as a writer's, makes room for many.
+  const expected = untilEndMs + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
+  // A hand-off may serve many at once before the first claim, when the record shows fewer holders than there is room for, and after a heavy grant.
   const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > (sight.weight ?? 1));
   const most = servesMany ? others : MAX_OTHERS_MS;
   return Math.round(Math.min(most, Math.max(soonest, expected)));
 }
 
-/** The hand-off of a shared grant has one request more than that of an exclusive one, because the release comes first. */
+/** How long a hand-off takes. For a shared grant it has one more request, because the release comes before it. */
 const betweenHoldersMs = ({ record, requestMs }: Pick<PaceSight, 'record' | 'requestMs'>): number => {
   const how = howHeld(record);
   return betweenMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
 };
 
-/** The time until the first of the holders should have had its grant for a turn. */
+/** The time until one of the holders has had its grant for a whole turn. */
 function untilFirstEnd(sight: PaceSight, turnMs: number): number {
   const { record, now } = sight;
   const ends = record.entries.map(
@@ -201,7 +209,7 @@ function untilFirstEnd(sight: PaceSight, turnMs: number): number {
   return ends.length === 0 ? 0 : Math.max(0, Math.min(...ends) - now);
 }
 
-/** How long a call that is not the next one leaves room to those before it, which may all have exited. */
+/** How long a call leaves a free key to the waiters before it, which may all have crashed. */
 export function patienceInLineMs(
   sight: Pick<PaceSight, 'record' | 'ticket' | 'arrival' | 'requestMs'>,
   ids: Ids,
@@ -210,15 +218,15 @@ export function patienceInLineMs(
   return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
 
-/** The names of the first in line, if they are those of the last hand-off of this version: then the first of them is a caller, and no task. */
+/** The short tickets of the waiters at the front, if they agree with `nextTicket`. Only a hand-off before a caller writes them, so the next is not a task. */
 const ticketsHinted = ({
   nextTicket,
   nextTickets,
 }: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): string | undefined =>
   nextTicket !== undefined && nextTickets?.startsWith(shortName(nextTicket)) ? nextTickets : undefined;
 
-/** Whether the next in line is a call that looks, as far as the hints say. */
-const namesCaller = (hints: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): boolean =>
+/** Whether the next waiter is a call, which polls, by the hints. */
+const isCallNext = (hints: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): boolean =>
   ticketsHinted(hints) !== undefined;
 
 function positionOf({ record, ticket, arrival }: Pick<PaceSight, 'record' | 'ticket' | 'arrival'>): number | undefined {
@@ -229,35 +237,35 @@ function positionOf({ record, ticket, arrival }: Pick<PaceSight, 'record' | 'tic
   return isKnown || named <= 1 ? Math.max(named + 1, arrival - (record.lineOut ?? 0)) : named + 1;
 }
 
-/** How long the holder in the middle has held its grant. Half of its hold time is over, because holders come at all times. */
+/** How long the holder in the middle has had its grant. Holders come at any time, so on average half of its turn is over. */
 function heldSoFarMs({ entries }: PaceSight['record'], now: number): number {
   const claimed = entries.filter(({ claimTtlMs }) => claimTtlMs === undefined);
-  const ages = claimed.map(({ acquiredAt }) => now - acquiredAt).toSorted((one, other) => one - other);
+  const ages = claimed.map(({ acquiredAt }) => now - acquiredAt).toSorted((a, b) => a - b);
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);
 }
 
-// Which call hands off the room of a released grant. If two calls did, both would read the line and grant the same tickets, one of them
-// without effect. If that call has exited, the next waiter hands off after its patience, so only time depends on this.
+// Which call hands off the room of a released grant. If two calls do, both read the line and grant to the same waiters, one of them without effect. If
+// the chosen call has crashed, the next waiter hands off after its patience.
 
-/** A hand-off is over by then, or its call has exited. */
+/** After this time a hand-off has ended, or its call has crashed. */
 const RECENT_MS = 100;
 
 const isRecent = (at: number | undefined, now: number): boolean => at !== undefined && Math.abs(now - at) < RECENT_MS;
 
 /**
- * Whether the last release is perhaps handing off still. False if a task is next, or may be, because a task does not look. False after an exclusive grant, whose
- * end and hand-off are one write.
+ * Whether the last release may still be handing off, so that this call need not. If a task may be next, the answer is no: a task does not poll, so nobody
+ * would notice a release that crashed. After an exclusive grant it is no too, because its end and the hand-off are one write.
  */
 export const isHandedOff = (record: KeyRecord, now: number): boolean =>
-  !record.isFree && isRecent(record.freedAt, now) && namesCaller(record);
+  !record.isFree && isRecent(record.freedAt, now) && isCallNext(record);
 
 /**
- * For the release whose write has just shown the record: whether the release before that one hands off the room of both. There was room before this
- * release, so that call has not written its last grant, and goes on while the record that it wrote has room.
+ * Whether the release before this one hands off the room of both. The record is the one that this release has just written. If there was room before this
+ * release, the earlier call has not finished its hand-off, and goes on while there is room.
  */
 export const isHandedOffWithBefore = (record: KeyRecord, now: number): boolean =>
   isRecent(record.freedBefore, now) &&
   record.usedBefore !== undefined &&
   record.lastLimit !== undefined &&
   record.usedBefore < record.lastLimit &&
-  namesCaller(record);
+  isCallNext(record);

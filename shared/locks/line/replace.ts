@@ -15,16 +15,16 @@ import { failTask, leftToSchedule, type NotifyOutcome } from './notify.ts';
 import { superseded, supersederOf } from './superseded.ts';
 import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiters.ts';
 
-// Requests that replace older ones (docs/protocols/replace.md). Loaded if a request says so, or if the record names the latest.
+// Requests that replace older ones (docs/protocols/replace.md). Only loaded for a request with `replace`, or for a record that names the latest one.
 
 /** The newest request that joined with `replace`, as the record names it. */
 interface Latest {
   name: string;
   ticket: string;
-  /** The ticket of the request that it replaced, which may not know yet. */
+  /** The ticket of the request that it has replaced, which may not be notified yet. */
   replaced: string | undefined;
   holder: string;
-  /** Whether it asks the holder to stop. */
+  /** Whether it also asks the holder of the key to stop (`running`). */
   stops: boolean;
 }
 
@@ -34,23 +34,27 @@ function latestOf({ latest: map }: KeyRecord): Latest | undefined {
   return { name, ticket, holder, replaced: map?.d?.S, stops: map?.r?.BOOL === true };
 }
 
+/** A request with `replace` that joins the line. */
 type Newcomer = Pick<GrantRequest, 'key' | 'name' | 'holder' | 'replace'> & { ticket: string };
 
-/** The latest request no longer waits, or is the newcomer itself. Then the newcomer replaces no request. */
+/** The latest request does not wait any more, or is the newcomer itself, so the newcomer has nobody to replace. */
 const replacesNone = (name: string): Condition => ({
   expression: `latest.n = :m OR #alone.m = latest.n OR latest.n IN (${RING_ATTRIBUTES})`,
   names: { '#alone': ALONE },
   values: { ':m': text(name) },
 });
 
-/** Whether a newcomer would replace the latest request of a record that was read. */
+/** Whether a newcomer would replace the latest request of a record that was read: the opposite of `replacesNone`. */
 function replacesLatest(record: KeyRecord, name: string): boolean {
   const latest = latestOf(record);
   if (!latest || latest.name === name || entryOf(record, latest.name)) return false;
   return ending(record, latest.name) === undefined;
 }
 
-/** The part of the write that makes the newcomer the latest. It copies the name of the replaced request inside DynamoDB, so that newcomers that join at once do not conflict. */
+/**
+ * The part of the write that makes the newcomer the latest, and remembers the replaced request. DynamoDB copies the name of the latter inside the record,
+ * whoever it is by then, so that newcomers that join at the same moment do not conflict.
+ */
 function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolean): Replacing {
   const stops = { BOOL: replace === 'running' };
   const none = replacesNone(name);
@@ -82,8 +86,8 @@ function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolea
 
 /**
  * Raises the mark for a newcomer, which becomes the latest (docs/protocols/replace.md#join). Then notifies the request that it replaced, and asks the
- * holder to stop. If this call exits before that, a hand-off or the schedule finishes it.
- * @param write raises the mark, with what the newcomer adds to it
+ * holder to stop. If this call crashes before that, a hand-off or the schedule does both.
+ * @param joining `write`: raises the mark, with what the newcomer adds to that write
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the mark
  */
 export async function markReplacing<Marked extends Written>(
@@ -96,7 +100,7 @@ export async function markReplacing<Marked extends Written>(
     const marked = await write(replacing(newcomer, replaces));
     const { won, record } = marked;
     const latest = latestOf(record);
-    // A lost try that has no answer may have landed and replaced a request, which this call must then notify.
+    // A try without an answer may have landed, and then this call must notify the request that it replaced.
     hasReplaced ||= replaces && (won || latest?.ticket === newcomer.ticket);
     if (won) {
       const replaced = hasReplaced ? latest?.replaced : undefined;
@@ -111,8 +115,8 @@ export async function markReplacing<Marked extends Written>(
 }
 
 /**
- * Notifies a request that a newer one has replaced it: a task receives the error, and the place and the row of a call are flagged.
- * @param superseded `by`: the holder of the newer request
+ * Notifies a request that a newer one has replaced it: sends the error to a task, or flags the place and the row of a call.
+ * @param replaced `by`: the holder of the newer request
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function notifySuperseded(
@@ -120,7 +124,7 @@ export async function notifySuperseded(
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
 ): Promise<NotifyOutcome | undefined> {
-  // A call that comes back writes its row first, and then its place. This order is the reverse, so one of the two calls sees the other.
+  // A call that comes back writes its row first and its place second. In the reverse order, at least one of the two calls sees the other's write.
   for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket]) {
     const row = await flagRow(dependencies, { key, ticket: name, by }, call);
     if (row) call.log?.({ message: 'superseded', key, holder: row.holder, ticket, by });
@@ -129,7 +133,7 @@ export async function notifySuperseded(
   return undefined;
 }
 
-/** @returns the row of a call that is now flagged, or that of a task, which has no flag */
+/** Flags the row of a call. @returns the row that is now flagged, or the row of a task, which stays as it is */
 async function flagRow(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { key, ticket, by }: { key: string; ticket: string; by: string },
@@ -151,8 +155,8 @@ async function flagRow(
 }
 
 /**
- * Asks the holder to stop, if it and the latest request said `running`: its next heartbeat fails (docs/protocols/replace.md#ask-the-holder). A grant
- * that is not claimed yet has no holder to ask, so the call that claims it asks.
+ * Asks the holder to stop, if both the holder and the latest request said `running`: the holder's next heartbeat fails
+ * (docs/protocols/replace.md#ask-the-holder). If the grant is not claimed yet, the call that claims it does this instead.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function askHolder(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
@@ -175,10 +179,10 @@ export async function askHolder(dependencies: LeaseDependencies, record: KeyReco
   if (asked.won) call.log?.({ message: 'asked to stop', key: record.key, holder: entry.holder, by: latest.holder });
 }
 
-/** The repair looks at up to this many rows of a key for requests that were superseded. */
+/** The repair reads up to this many rows of a key for requests that were superseded. */
 const MOST_SUPERSEDED_ROWS = 100;
 
-/** Finishes the work of a newcomer that exited after its mark: notifies the requests that were replaced, and asks the holder to stop. */
+/** Finishes the work of a newcomer that crashed after its write of the mark: notifies the requests that were replaced, and asks the holder to stop. */
 export async function repairReplaced(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
   const latest = latestOf(record);
   let [read, isThere] = [0, false];
@@ -190,7 +194,7 @@ export async function repairReplaced(dependencies: LeaseDependencies, record: Ke
   if (isThere) await askHolder(dependencies, record, call);
 }
 
-/** Notifies the request of a row if the record remembers it as superseded. @returns undefined for the row of a call, which its call deletes */
+/** Notifies the request of a row if the record remembers it as superseded. @returns undefined if the row stays, because it is not that of a task */
 export async function notifyIfSuperseded(
   dependencies: LeaseDependencies,
   { record, row }: { record: KeyRecord; row: Waiter },

@@ -11,7 +11,7 @@ export const superseded = (key: string, by = NAMELESS): HoldfastError =>
 export const supersederOf = (record: KeyRecord, name: string): string | undefined =>
   entryOf(record, name)?.newer ?? record.ring.find((slot) => slot.name === name)?.newer;
 
-/** Why a request receives no grant: its grant has ended or is ending, as far as the record remembers, or a newer request has replaced it. */
+/** Why a request cannot receive a grant: its grant has ended or is ending, or a newer request has replaced it. Undefined if the record remembers neither. */
 export function refusalOf(record: KeyRecord, name: string): HoldfastError | undefined {
   const how = ending(record, name);
   return how === 'superseded' ? superseded(record.key, supersederOf(record, name)) : how && leaseLost(record.key, how);

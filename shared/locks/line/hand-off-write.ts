@@ -1,0 +1,112 @@
+import type { Call } from '../../aws/call.ts';
+import type { Condition } from '../../aws/condition.ts';
+import type { EndedGrant } from '../calls/types.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { isUsedAsSeen, markUnchanged } from '../record/conditions.ts';
+import { writeEnds, writeGrants } from '../record/grants.ts';
+import {
+  areNotSuperseded,
+  isStillMoved,
+  keptMark,
+  leftAsleep,
+  movedNoMore,
+  newMark,
+  removedMark,
+} from '../record/mark.ts';
+import { isAloneIn, type KeyRecord, type NewGrant } from '../record/record.ts';
+import type { Written } from '../record/requests.ts';
+import { type Going, previousAlone, previousOf } from '../record/room.ts';
+import type { NextGrant, NextInLine } from './next.ts';
+import type { Versions } from './notify-granted.ts';
+import { hintsAfter } from './pace.ts';
+import { stayingOf } from './waiters.ts';
+
+/** A record, and the grants in it that the next write ends. */
+export interface RecordAndEnding {
+  record: KeyRecord;
+  ending: readonly Going[];
+}
+
+interface HandOffWrite extends RecordAndEnding {
+  line: NextInLine;
+  /** Whether the line is empty, so that the write removes the mark. */
+  isLineEmpty: boolean;
+  now: number;
+  /** The arrival number of the last new holder, if that holder has passed no sleeper. */
+  number: number | undefined;
+  /** Whether this call is among the new holders. It will not claim its grant, so this write notes how long turns last. */
+  servesSelf: boolean;
+  /** The moved waiter that the write serves or forgets. */
+  moved: string | undefined;
+}
+
+/**
+ * The conditions of a write that removes the mark: no waiter has joined since the line was read, and no operator has moved another one. If the line has a
+ * place of a holder's request, no grant has ended either, because the place keeps the mark as soon as that grant has ended.
+ */
+const mayUnmark = (record: KeyRecord, hasPlaceOfHolder = false): Condition[] => [
+  markUnchanged(record),
+  ...isStillMoved(record.moved),
+  ...(hasPlaceOfHolder ? [isUsedAsSeen(record)] : []),
+];
+
+/**
+ * Ends and makes grants in one write (docs/protocols/locks.md#hand-off).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function writeHandOff(
+  dependencies: LeaseDependencies,
+  {
+    record,
+    ending,
+    line: { nextGrants, others, next, waitingTickets, inLine, isAsleep, hasPlaceOfHolder },
+    isLineEmpty,
+    now,
+    number,
+    servesSelf,
+    moved,
+  }: HandOffWrite,
+  call: Call,
+): Promise<Written & { versions: Versions }> {
+  const { key } = record;
+  if (nextGrants.length === 0) {
+    const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
+    const also = mayUnmark(record, hasPlaceOfHolder);
+    const line = isLineEmpty ? { mark: removedMark(stayingOf(inLine), record.moved), also } : asleep;
+    const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
+    return { ...written, versions: new Map() };
+  }
+  const grants = newGrants({ record, ending, nextGrants, now });
+  const value = newMark(dependencies);
+  const markWithOthers = () =>
+    keptMark(
+      { seen: record, next, waitingTickets },
+      { granted: nextGrants.length, value, number, hints: servesSelf ? hintsAfter(record) : {} },
+    );
+  const mark = others
+    ? { ...markWithOthers(), remove: movedNoMore(moved) }
+    : removedMark(stayingOf(inLine), record.moved);
+  const also = others ? [...isStillMoved(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
+  const line = { seen: record, others, mark, also };
+  const granting = { key, grants, ended: ending, now, line };
+  const written = await writeGrants(dependencies, granting, call);
+  return { ...written, won: written.landed };
+}
+
+/** The grants that the write makes. Each names the holder before it, and the limit before it if that differs. */
+function newGrants({
+  record,
+  ending,
+  nextGrants,
+  now,
+}: RecordAndEnding & { nextGrants: readonly NextGrant[]; now: number }): NewGrant[] {
+  const previous: (EndedGrant | undefined)[] = previousOf(ending, now);
+  let last = record.lastLimit;
+  return nextGrants.map(({ grant }, nth) => {
+    const { limit } = grant;
+    const limitBefore = limit === null || limit === last ? undefined : last;
+    last = limit ?? last;
+    const before = isAloneIn(grant) && record.entries.length === 0 ? previousAlone(record, now) : undefined;
+    return { ...grant, previous: previous[nth] ?? before, limitBefore };
+  });
+}
