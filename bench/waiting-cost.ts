@@ -10,7 +10,7 @@ import {
 } from '../shared/locks/line/expected.ts';
 import { SHARE } from '../shared/locks/line/held-calls.ts';
 import { hintsAfter, type Turns } from '../shared/locks/line/pace.ts';
-import { EXACT, estimatedPlace, FAR_MS, isExpected } from '../shared/locks/line/place.ts';
+import { EXACT_POSITIONS, estimatedPosition, FAR_MS, isExpected } from '../shared/locks/line/place.ts';
 import { ALONE } from '../shared/locks/record/identity.ts';
 import type { KeyRecord } from '../shared/locks/record/record.ts';
 import type { Ids } from '../shared/surroundings/ids.ts';
@@ -118,8 +118,9 @@ class Line {
   #turnOf({ number }: Caller): Turn {
     const { now } = this.#events;
     const record = { entries: this.#entries, usualMs: this.#hints.usualMs, meanMs: this.#hints.meanMs };
-    const estimate = estimatedPlace({ arrivals: this.#arrivals, lineOut: this.#lineOut }, number);
-    if (estimate > EXACT + 1) return { record, now, freeSince: this.#freeSince, place: estimate, asleep: estimate - 1 };
+    const estimate = estimatedPosition({ arrivals: this.#arrivals, lineOut: this.#lineOut }, number);
+    if (estimate > EXACT_POSITIONS + 1)
+      return { record, now, freeSince: this.#freeSince, position: estimate, asleep: estimate - 1 };
     let [before, asleep] = [0, 0];
     for (let nth = this.#front; nth < number; nth++) {
       const one = this.#line.get(nth);
@@ -127,7 +128,7 @@ class Line {
       else if (one && isExpected({ awakeAt: one.awakeAt, cancelledAt: undefined }, now))
         [before, asleep] = [before + 1, asleep + 1];
     }
-    return { record, now, freeSince: this.#freeSince, place: before + 1, asleep };
+    return { record, now, freeSince: this.#freeSince, position: before + 1, asleep };
   }
 
   #join(): void {
@@ -156,8 +157,8 @@ class Line {
     const turn = this.#turnOf(caller);
     const expected = expectedTurn(turn);
     caller.epoch++;
-    const mayTake = turn.freeSince !== undefined && expected.inMs <= 0 && turn.asleep >= turn.place - 1;
-    if (mayTake) this.#take(caller, 3 * REQUEST_MS, turn.place);
+    const mayTake = turn.freeSince !== undefined && expected.inMs <= 0 && turn.asleep >= turn.position - 1;
+    if (mayTake) this.#take(caller, 3 * REQUEST_MS, turn.position);
     else this.#holdOrSleep(caller, turn, expected);
   }
 
@@ -174,7 +175,7 @@ class Line {
     const wasHeld = caller.state === 'held';
     caller.state = 'asleep';
     const sleepMs = sleepFor(turn, expected, { mostMs: MOST_SLEEP_MS, ids: { random: this.#random } as Ids });
-    const isNear = turn.place <= EXACT;
+    const isNear = turn.position <= EXACT_POSITIONS;
     this.#spend(
       0,
       (wasHeld ? 1 : 0) +
@@ -219,7 +220,7 @@ class Line {
     const waitMs = isRelease ? 0 : this.#freeSince + patienceOf(turn.record, turn.asleep) - this.#events.now;
     const own = ++this.#plan;
     const looksIn = Math.min(250, (this.#hints.paceMs ?? 0) / 2) * this.#random();
-    if (waitMs <= 1) this.#take(first, 5 * REQUEST_MS + looksIn, turn.place);
+    if (waitMs <= 1) this.#take(first, 5 * REQUEST_MS + looksIn, turn.position);
     else this.#events.at(this.#events.now + waitMs, () => own === this.#plan && this.#handOff());
   }
 

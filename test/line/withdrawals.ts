@@ -110,7 +110,7 @@ export async function withdrawals(lineWorld: LineWorld) {
             async (send) => {
               const [row] = await rows(key);
               const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
-              await flagCancelled(dependencies, { name }, call());
+              await flagCancelled(dependencies, { rowKey: name }, call());
               requests.faultsOf.UpdateItem = [fault]; // the end of the grant
               return send();
             },

@@ -567,7 +567,9 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a hand-off serves the line without regard to the waiter that was moved',
     promise: 'a waiter that an operator has moved is served before all others',
-    changes: [change('if (row) yield row;\n  const own = row && waiterKey(row).ticket;', "const own = row && '';")],
+    changes: [
+      change('if (row) yield row;\n  const sortKey = row && waiterKey(row).ticket;', "const sortKey = row && '';"),
+    ],
     only: 'queue',
   },
   {

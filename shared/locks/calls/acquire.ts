@@ -79,7 +79,7 @@ export function acquire(dependencies: LeaseDependencies) {
     const named =
       received.callbackId === undefined
         ? received
-        : (await import('../line/park.ts')).ofCallback(dependencies, received);
+        : (await import('../line/park.ts')).withRequestOfCallback(dependencies, received);
     const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...input } = named;
     const { key, execution, target, requestId = dependencies.ids.uuid() } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);

@@ -43,9 +43,9 @@ export function repairLines(dependencies: LeaseDependencies) {
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const fullness = new Fullness(dependencies);
     const longWaits = only === undefined ? await longWaitsOf(dependencies, lastPut) : undefined;
-    // A run for a message repairs one key, and must not keep the messages behind it waiting.
+    // A delayed repair serves one key, and must not keep the messages behind it waiting.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
-    // A key has many messages, but only one run of the schedule a minute.
+    // A key may have many delayed repairs, but only one run of the schedule a minute.
     const questions = only === undefined ? newQuestions() : questionsOfDelayedRepair();
     let oldest = Number.POSITIVE_INFINITY;
     const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only }];
@@ -57,7 +57,7 @@ export function repairLines(dependencies: LeaseDependencies) {
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       // Each key has counters of its own, because `a += await b` would undo what another key has added in the meantime.
       const counts = { ...repaired, granted: 0, notified: 0, unanswered: 0 };
-      const repairing = { key, repaired: counts, spareMs, questions, isMessage: only !== undefined };
+      const repairing = { key, repaired: counts, spareMs, questions, isDelayed: only !== undefined };
       await repairKey(dependencies, repairing, call).then(
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),

@@ -76,7 +76,7 @@ async function withdrawWaiter(
   call: Call,
 ): Promise<boolean> {
   const name = { key: asker.key, ticket };
-  if (await flagCancelled(dependencies, { name, asker }, call)) return true;
+  if (await flagCancelled(dependencies, { rowKey: name, asker }, call)) return true;
   const row = await getWaiter(dependencies, name, call);
   if (!row || !isTask(row)) return false;
   await endTask(dependencies, { waiter: row, error: withdrawn(asker) }, call);

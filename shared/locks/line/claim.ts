@@ -9,71 +9,80 @@ import { leftToSchedule } from './notify.ts';
 import { deleteWaiter, getWaiter, isTask, placeOf, type WaitingCall, withdrawn } from './waiters.ts';
 import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, getCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
 
-/** A claim is renewed if its response was late. The response to each renewal may be late too. */
+// How a call makes its grant from the line a full grant, and how it leaves the line without one.
+//
+//   hand-off           + WINDOW_MS       + margin
+//      |--- grant window ---|---------------|--- another hand-off may end the grant
+//      |--- the call may claim the grant for its whole ttl, as long as no other call has changed it ---
+
+/** A claim whose response was so late that half of the ttl is gone is renewed. The response to each renewal may be late too. */
 const MAX_CLAIM_RENEWALS = 4;
 
-/** Duplicate calls may change the grant before this call does. Each duplicate usually changes the grant once. */
+/** Duplicate calls may change the grant before this call does, usually one time each. */
 const MAX_CLAIM_CONFLICTS = 20;
 
 interface Claiming {
   /** The record that shows the grant of the request, as last seen. */
   record: KeyRecord;
-  /** The waiter of this call, if it has one. */
+  /** The ticket of this call, if it has one. */
   ticket?: string;
-  /** True if this call has just written the grant, as a full grant. */
+  /** Whether this call has just written the grant, as a full grant. */
   isOurs?: boolean;
-  /** How many writes this call may lose. A first try may lose one write, because the first try itself starts again. */
+  /** How many writes this call may lose. A first try may lose only one, because it starts again by itself. */
   maxConflicts?: number;
 }
 
 /**
  * Makes the grant that a hand-off has left for this request a full grant, or answers with the grant that a duplicate call has claimed
- * (docs/protocols/queue.md#claim). Then deletes its waiter. If that waiter was withdrawn, gives up the grant.
+ * (docs/protocols/queue.md#claim). Then deletes the row of this call. If that row was withdrawn, gives up the grant.
  * @returns undefined if the request no longer has such a grant
  * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
  */
-export async function claim(at: LockCall, claiming: Claiming): Promise<Granted | undefined> {
-  const { dependencies, lock, call } = at;
+export async function claim(lockCall: LockCall, claiming: Claiming): Promise<Granted | undefined> {
+  const { dependencies, lock, call } = lockCall;
   const { ticket } = claiming;
   const { key } = lock.asked;
-  const seen = lock.own(claiming.record);
+  const seen = lock.ownGrant(claiming.record);
   if (!isGrant(seen)) return undefined;
   const isOfAnotherWaiter = ticket !== undefined && ticket !== seen.ticket;
   const flagged = isOfAnotherWaiter && (await getCancelled(dependencies, { key, ticket }, call));
   if (flagged) throw withdrawn(flagged);
   const remove = (row: string) => deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
-  // The grant is on record already, so a withdrawal that no longer finds the row finds the grant.
-  const own = rowsToDelete(at, ticket);
-  const isBeside = !isOfAnotherWaiter && isDeletedBeside(at, claiming, seen);
-  const [full, ...beside] = await Promise.all([claimFull(at, claiming), ...(isBeside ? own.map(remove) : [])]);
+  const ownRows = rowsToDelete(lockCall, ticket);
+  // Deleting the row beside the claim saves a round trip. A withdrawal that no longer finds the row finds the grant on record.
+  const isBeside = !isOfAnotherWaiter && isDeletedBeside(lockCall, claiming, seen);
+  const [full, ...beside] = await Promise.all([
+    claimFull(lockCall, claiming),
+    ...(isBeside ? ownRows.map(remove) : []),
+  ]);
   if (!full) return undefined;
   let { record, grant } = full;
-  // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
-  const others = isBeside ? [] : [...new Set([...(grant.ticket === undefined ? [] : [grant.ticket]), ...own])];
+  // A withdrawal flags the row before it reads the record. So either this call sees the flag, or the withdrawal sees the claim.
+  const others = isBeside ? [] : [...new Set([...(grant.ticket === undefined ? [] : [grant.ticket]), ...ownRows])];
   const removed = isBeside ? beside : await inTurn(others, remove);
   const withdrawnAt = removed.findIndex(({ cancelled }) => cancelled);
   const { cancelled } = removed[withdrawnAt] ?? {};
   if (cancelled) {
-    // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
+    // If another waiter of the request received the grant, its call may already have answered with it, so the grant must stay.
     const isOfGrant = isBeside || others[withdrawnAt] === grant.ticket || ticket === grant.ticket;
     if (isOfGrant) await lock.giveUp(record);
     throw withdrawn(cancelled);
   }
-  // Without this renewal, the call would wait behind its own grant.
+  // The grant expired while the rows were deleted. Without this renewal, the call would wait behind its own grant.
   if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {
     const renewed = await lock.write(record, 'renew');
-    const own = lock.own(renewed.record);
+    const own = lock.ownGrant(renewed.record);
     if (!renewed.won || !isGrant(own)) return undefined;
     [record, grant] = [renewed.record, own];
   }
   if (grant.expiresAt <= dependencies.clock.now()) return undefined;
-  if (!full.repeated) lock.received(grant);
-  // A newer request may have found this grant not yet claimed.
+  if (!full.repeated) lock.measureHandOff(grant);
+  // A newer request cannot ask a holder to stop before that holder has claimed its grant. So this call asks itself, as the holder.
   if (record.latest) await (await import('./replace.ts')).askHolder(dependencies, record, call).catch(leftToSchedule);
   return { record, repeated: full.repeated, previous: full.previous };
 }
 
-/** The rows to delete after a grant: that of the call, and the place of a caller that has slept. */
+/** The rows to delete after a grant: the row of the call, and the place of a caller that has slept. */
 const rowsToDelete = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
   ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
 
@@ -82,18 +91,19 @@ async function inTurn<Row, Outcome extends { cancelled: unknown }>(
   rows: readonly Row[],
   remove: (row: Row) => Promise<Outcome>,
 ): Promise<Outcome[]> {
-  const done: Outcome[] = [];
+  const outcomes: Outcome[] = [];
   for (const row of rows) {
-    done.push(await remove(row));
-    if (done.at(-1)?.cancelled) break;
+    const outcome = await remove(row);
+    outcomes.push(outcome);
+    if (outcome.cancelled) break;
   }
-  return done;
+  return outcomes;
 }
 
-/** With less of the window left, the claim may be lost. Then the row is still needed, because it keeps the position of the call. */
+/** With less of the grant window left, the claim may be lost, and then the row must still keep the position of the call. */
 const SURE_MS = 1000;
 
-/** Whether the call deletes its row beside the write that claims the grant. Not for a shared grant, whose claim is lost more easily. */
+/** Whether the call deletes its row at the same time as it claims the grant. The claim of a shared grant is lost too easily for that. */
 const isDeletedBeside = (
   { dependencies, lock }: LockCall,
   { ticket, isOurs }: Claiming,
@@ -105,19 +115,20 @@ const isDeletedBeside = (
   claimTtlMs !== undefined &&
   expiresAt - dependencies.clock.now() >= SURE_MS;
 
+/** Writes the grant until it is a full grant with enough time left, or reads that a duplicate call has made it so. */
 async function claimFull(
-  at: LockCall,
+  lockCall: LockCall,
   { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: Claiming,
 ): Promise<(Granted & { grant: Grant }) | undefined> {
-  const { dependencies, lock } = at;
+  const { dependencies, lock } = lockCall;
   const { clock } = dependencies;
   let [current, isOurs] = [record, wasOurs];
   let previous: EndedGrant | undefined;
   for (let [renewals, conflicts] = [0, 0]; ; ) {
-    const grant = lock.own(current);
+    const grant = lock.ownGrant(current);
     if (!isGrant(grant)) return undefined;
-    const other = isAlive(grant, clock.now()) && lock.otherTerms(current);
-    if (other) await refuseOtherTerms(at, other, ticket);
+    const termsError = isAlive(grant, clock.now()) && lock.otherTerms(current);
+    if (termsError) await refuseOtherTerms(lockCall, termsError, ticket);
     previous = grant.previous ?? previous;
     if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
     const how = nextWrite(grant, isOurs);
@@ -125,20 +136,20 @@ async function claimFull(
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
     const written = await lock.write(current, how);
     current = written.record;
-    const own = lock.own(current);
+    const own = lock.ownGrant(current);
     if (!isGrant(own) || (!written.won && ++conflicts === maxConflicts)) return undefined;
     if (how === 'answer' && written.won) return { record: current, grant: own, repeated: true, previous };
     isOurs = written.won;
   }
 }
 
-/** If the grant is full and this call has not made it so, a duplicate call has. The caller then gets that grant as its answer. */
+/** If the grant is full, and this call has not made it so, a duplicate call has. Then this call answers with it too. */
 function nextWrite({ claimTtlMs }: Grant, isOurs: boolean): 'renew' | 'answer' | 'claim' {
   if (isOurs) return 'renew';
   return claimTtlMs === undefined ? 'answer' : 'claim';
 }
 
-/** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. The waiter of the call is then deleted. */
+/** Deletes the row of the call, and then throws the error: the call asks for other terms than the grant of its request has. */
 async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: HoldfastError, ticket?: string) {
   if (ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
   throw error;
@@ -146,74 +157,76 @@ async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: H
 
 export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';
 
-/** True if the request still has the grant. A call may claim its grant after the grant window, if no other call has changed the record. */
+/** Whether the request still has the grant. A grant that was not claimed counts even after its grant window: if nobody has changed it, the claim wins. */
 export const isAlive = (own: Grant | string | undefined, now: number): own is Grant =>
   isGrant(own) && (own.claimTtlMs !== undefined || own.expiresAt > now);
 
-/** False if the response to the write was so late that half of the ttl or less is left. */
+/** Whether more than half of the ttl is left. A late response to the write may have used up the rest. */
 const isWorthIt = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean => (expiresAt - now) * 2 > ttlMs;
 
 /**
- * Ends the wait of a call whose deadline has passed, or whose waiter is gone (docs/protocols/queue.md#leave). The waiter, if there is one, stays for
- * five seconds for a call that asks again.
+ * Ends the wait of a call whose deadline has passed, or whose row is gone (docs/protocols/queue.md#leave). A row stays for five seconds, for a caller that
+ * asks again.
  * @returns a grant that the request received at the last moment
  * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function leave(at: LockCall, ticket: string): Promise<Granted> {
-  const { dependencies, lock, call } = at;
+export async function leave(lockCall: LockCall, ticket: string): Promise<Granted> {
+  const { dependencies, lock, call } = lockCall;
   const { key, requestId } = lock.asked;
   const row = await getWaiter(dependencies, { key, ticket }, call);
   let record: KeyRecord = await lock.read();
   for (let hasHandedOff = false; ; hasHandedOff = true) {
-    if (isAlive(lock.own(record), dependencies.clock.now())) {
-      const claimed = await claim(at, { record, ticket });
+    if (isAlive(lock.ownGrant(record), dependencies.clock.now())) {
+      const claimed = await claim(lockCall, { record, ticket });
       if (claimed) return claimed;
       record = await lock.read();
     }
-    if (row && !isTask(row) && row.cancelledAt !== undefined) return refuseCall(at, { record, ticket, reason: row });
-    const how = lock.own(record);
-    if (typeof how === 'string') return refuseEnded(at, { record, ticket, reason: how });
+    if (row && !isTask(row) && row.cancelledAt !== undefined)
+      return refuseCall(lockCall, { record, ticket, reason: row });
+    const how = lock.ownGrant(record);
+    if (typeof how === 'string') return refuseEnded(lockCall, { record, ticket, reason: how });
     if (hasHandedOff || !lock.isMarked(record)) break;
-    // A call that leaves while the lock is free must hand off, or the waiters behind it would not be served. The record after the hand-off may
-    // show a grant to another waiter of the request, or a grant to this waiter by a call whose clock is behind.
+    // A call that leaves while the key is free must hand off, or the waiters behind it would not be served. Judge the record once more after that: it
+    // may show a grant to another waiter of the request, or a grant to this one by a call whose clock is behind.
     record = (await lock.handOff(record)).record;
   }
   if (!row) {
-    const { code, message, context } = lock.held(record);
+    const { code, message, context } = lock.errorOfHeld(record);
     throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
   }
   const number = isTask(row) ? undefined : row.number;
-  const position = { key, granted: lock.granted(record), ticket, record, number };
-  const { isWhole, place, waiting } = await readPosition(dependencies, position, call);
-  // A withdrawn waiter, or one whose call has exited, leaves the line without a write on the record. Lists would go on counting it.
-  const counted = lock.counted(record);
+  const lineOfCall = { key, granted: lock.ticketsOfHolders(record), ticket, record, number };
+  const { isWhole, position, waiting } = await readPosition(dependencies, lineOfCall, call);
+  // A waiter that was withdrawn, or whose call has crashed, leaves the line without a write on the record. The hint must not count it any longer.
+  const counted = lock.countsByHints(record);
   const inLine = waiting + 1;
-  if (isWhole && counted && counted.inLine !== inLine) await lock.correct(counted.arrivals, inLine);
-  throw heldAt(at, { record, ticket, place, waiting, comeBackMs: 0, keptMs: KEEP_POSITION_MS });
+  if (isWhole && counted && counted.inLine !== inLine) await lock.correctLineOut(counted.arrivals, inLine);
+  throw heldAt(lockCall, { record, ticket, position, waiting, comeBackMs: 0, keptMs: KEEP_POSITION_MS });
 }
 
 /** The error of a call that keeps its position while its caller is away. */
 export function heldAt(
   { lock }: LockCall,
-  { record, ticket, ...position }: KeptGrant & { record: KeyRecord; ticket: string },
+  { record, ticket, position: place, ...kept }: KeptPosition & { record: KeyRecord; ticket: string },
 ): HoldfastError {
-  const { code, message, context } = lock.held(record);
+  const { code, message, context } = lock.errorOfHeld(record);
   return new HoldfastError(code, message, {
-    ...{ ...context, ...position },
+    ...{ ...context, place, ...kept },
     retryWith: { requestId: lock.asked.requestId, ticket },
   });
 }
 
-interface KeptGrant {
-  place: number;
+interface KeptPosition {
+  position: number;
   waiting: number;
-  /** How soon the caller is to ask again, and for how long its position is kept. */
+  /** How soon the caller should ask again. */
   comeBackMs: number;
+  /** For how long the service keeps the position. */
   keptMs: number;
   retryAfterMs?: number;
 }
 
-/** A call in line that can no longer receive a grant. */
+/** A call in line that cannot receive a grant any more. */
 interface Refusing<Reason> {
   record: KeyRecord;
   ticket: string;
@@ -225,36 +238,36 @@ interface Refusing<Reason> {
  * @throws HoldfastError LeaseLost, Superseded, Throttled, Unavailable, OutcomeUnknown
  */
 export async function refuseEnded(
-  at: LockCall,
+  lockCall: LockCall,
   { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded'>,
 ): Promise<never> {
-  const { dependencies, lock, call } = at;
-  // A withdrawal flags the waiter before it ends the grant, so this call sees the flag too.
+  const { dependencies, lock, call } = lockCall;
+  // A withdrawal flags the row before it ends the grant. If that was the reason, the call must answer that it was cancelled.
   const flagged = await getCancelled(dependencies, { key: lock.asked.key, ticket }, call);
-  return refuseCall(at, { record, ticket, reason: flagged ?? reason });
+  return refuseCall(lockCall, { record, ticket, reason: flagged ?? reason });
 }
 
 /**
- * Refuses a call in line. Deletes the waiter first, or the hand-off would grant the lock to this waiter.
+ * Refuses a call in line. Deletes its row first, or the hand-off would grant the key to this very call.
  * @param refusing `reason`: how the grant of its request ended, or the row that was withdrawn or superseded
  * @throws HoldfastError as `refuseEnded`
  */
 export async function refuseCall(
-  at: LockCall,
+  lockCall: LockCall,
   { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded' | WaitingCall>,
 ): Promise<never> {
-  const { dependencies, lock, call } = at;
+  const { dependencies, lock, call } = lockCall;
   const { key } = lock.asked;
-  // A flagged place stays, because a duplicate call may have received a grant meanwhile, and must see the flag before it claims.
+  // A flagged place stays: a duplicate call may have received a grant meanwhile, and must see the flag before it claims.
   const isFlagged = typeof reason === 'object';
-  for (const row of isFlagged ? [ticket] : rowsToDelete(at, ticket))
+  for (const row of isFlagged ? [ticket] : rowsToDelete(lockCall, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);
-  throw isFlagged ? withdrawn(reason) : lock.lost(reason, record);
+  throw isFlagged ? withdrawn(reason) : lock.errorOfEnded(reason, record);
 }
 
 /**
- * Ends the wait of a call that asked again and received its grant at once. Refuses the call if its request was withdrawn.
+ * Deletes the rows of a call that asked again and received its grant without waiting. Refuses the call if its request was withdrawn.
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function leaveAfterGrant(
@@ -265,8 +278,8 @@ export async function leaveAfterGrant(
   const rows = canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket];
   const flagged = (await inTurn(rows, remove)).find(({ cancelled }) => cancelled)?.cancelled;
   if (!flagged) return;
-  const own = lock.own(granted.record);
-  // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
+  const own = lock.ownGrant(granted.record);
+  // If another waiter of the request received the grant, its call may already have answered with it, so the grant must stay.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
   if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
   throw withdrawn(flagged);

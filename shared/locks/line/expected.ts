@@ -4,18 +4,22 @@ import type { LinePosition } from './listed-waiters.ts';
 
 // Estimates when the turn of a caller comes, and decides whether its call is held until then (docs/protocols/places.md#terms). A simulation chose the
 // numbers. No promise depends on them, only time and cost.
+//
+//   the holder's turn       the turns ahead              the caller's turn
+//   |--- age ---|-- left --|-- usual --|-- usual --| ... |
+//               now                                      now + inMs
 
 /** A call is held if its turn is expected within this time. */
 const SOON_MS = 1000;
-/** A held call that is not at the front ends if its turn is now expected later than this. */
+/** A held call that is not at the front ends early if its turn is now expected later than this. */
 const MOVED_MS = 4 * SOON_MS;
-/** This many calls at the front are held if turns of the usual length would bring theirs within `SOON_MS`, even if the present turn lasts long. */
+/** Up to this position, or the number of holders, calls are held even if the present turn lasts long: when it ends, theirs may come within `SOON_MS`. */
 const FRONT = 8;
 const MOST_FRONT = 16;
-/** This many calls at the front may take the last slots. */
+/** Calls up to this position may take the last slots. */
 const FIRST = 4;
 
-/** A turn counts as half of the usual turn: a caller that comes too early pays a call, but one that comes too late delays the line. */
+/** A turn counts as half of the usual turn: a caller that comes too early costs a call, but one that comes too late delays the line. */
 const USUAL_PART = 0.5;
 /** A turn that has lasted longer than usual is expected to last longer by this part of its age. */
 const AGEING = 0.25;
@@ -24,7 +28,7 @@ const BETWEEN_MS = 12;
 /** This many turns ahead count as usual turns, and all further turns as mean turns. */
 const BY_USUAL = 3;
 
-/** A sleep is this part of the expected time, because turns may be shorter than expected. */
+/** A caller sleeps for this part of the expected time, because turns may be shorter than expected. The first two use `FRONT_PART`. */
 const PART = 0.5;
 const FRONT_PART = 0.25;
 const MIN_SLEEP_MS = 100;
@@ -34,81 +38,86 @@ const CAP_TURNS = 2;
 const MOST_SLEEP_MS = 300_000;
 const MOST_FIRST_MS = 10_000;
 
-/** How long a free key is left to each caller that sleeps: a part of the usual turn, and at least `LEAST_PATIENCE_MS`. */
+/** How long a free key is left to each caller that sleeps: this part of the usual turn, and at least `LEAST_PATIENCE_MS`. */
 const PATIENCE_PART = 1 / 8;
 const LEAST_PATIENCE_MS = 10;
 
 const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
 
-/** How many hold the key at once, as far as the record shows. */
+/** How many callers hold the key at once, by the record. */
 const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
   entries.some(isAloneIn) ? 1 : Math.max(1, entries.length);
 
-/** How long a free key is left to callers that sleep, in milliseconds since it came free. @param asleep how many of them are before the caller */
+/** How long a key that came free is left to sleepers, in milliseconds. @param asleep how many sleepers are before the caller */
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
   (asleep * Math.max(LEAST_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
 /** What is known of the turn of a caller. */
-export interface Turn extends Pick<LinePosition, 'place' | 'asleep'> {
+export interface Turn extends Pick<LinePosition, 'position' | 'asleep'> {
   record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
   now: number;
-  /** Since when the caller could have the key, if it can. */
+  /** Since when the key has had room for the caller. Undefined if it has none. */
   freeSince: number | undefined;
 }
 
-/** The record does not say since when a third-party client has held the key. With this age, the first in line comes back about each second. */
+/** The assumed age of a third-party client's turn, which the record does not say. It brings the next waiter back about each second. */
 const THIRD_PARTY_AGE_MS = 16_000;
 
 /** How long each holder has had the key, in milliseconds. */
 const agesOf = ({ entries }: Pick<KeyRecord, 'entries'>, now: number): number[] =>
   entries.length === 0 ? [THIRD_PARTY_AGE_MS] : entries.map(({ acquiredAt }) => Math.max(0, now - acquiredAt));
 
-/** In how many milliseconds the turn of a caller comes. `usualMs`: the same if the present turn, and all turns ahead, have the usual length. */
+/** In how many milliseconds the turn of a caller comes. */
 export interface Expected {
   inMs: number;
+  /** The time if the present turn, and all turns ahead, have the usual length. */
   usualMs: number;
 }
 
-export function expectedTurn({ record, place, asleep, now, freeSince }: Turn): Expected {
+/** Estimates when the turn of a caller comes. A key that is free for sleepers is the caller's after its patience. */
+export function expectedTurn({ record, position, asleep, now, freeSince }: Turn): Expected {
   if (freeSince !== undefined) {
     const inMs = Math.max(0, freeSince + patienceOf(record, asleep) - now);
     return { inMs, usualMs: inMs };
   }
   const [usualMs, holders] = [usualOf(record), holdersOf(record)];
   const ages = agesOf(record, now);
-  const left = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : AGEING * age)));
-  const far = Math.max(0, place - 1 - BY_USUAL);
-  const near = place - 1 - far;
+  const leftMs = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : AGEING * age)));
+  const meanTurns = Math.max(0, position - 1 - BY_USUAL);
+  const usualTurns = position - 1 - meanTurns;
   const eachMs = usualMs + BETWEEN_MS;
-  const ahead = eachMs * near + (Math.max(usualMs, record.meanMs ?? 0) + BETWEEN_MS) * far;
+  const ahead = eachMs * usualTurns + (Math.max(usualMs, record.meanMs ?? 0) + BETWEEN_MS) * meanTurns;
   const leftUsual = Math.max(0, usualMs - Math.max(...ages));
-  return { inMs: left + ahead / holders, usualMs: leftUsual + (eachMs * (place - 1)) / holders };
+  return { inMs: leftMs + ahead / holders, usualMs: leftUsual + (eachMs * (position - 1)) / holders };
 }
 
-/** Why a call is held. Each reason may take another part of the slots (held-calls.ts). */
+/**
+ * Why a call is held. Each reason may take another part of the slots (held-calls.ts). `first`: the next waiter, whose turn is not near. `plain`: its
+ * caller cannot sleep.
+ */
 export type HeldFor = 'front' | 'soon' | 'first' | 'plain';
 
-/** @returns why the call is held, if a slot is free for that. Undefined if its caller sleeps */
-export function heldFor({ place, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
-  const isFront = place <= Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
-  if (isFront && place <= FIRST) return 'front';
+/** @returns why to hold the call, if a slot is free. Undefined if its caller must sleep */
+export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
+  const isFront = position <= Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
+  if (isFront && position <= FIRST) return 'front';
   if (isFront || inMs <= SOON_MS) return 'soon';
-  return place <= 1 ? 'first' : undefined;
+  return position <= 1 ? 'first' : undefined;
 }
 
 /** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
-export const hasMovedAway = ({ place, record }: Turn, { inMs }: Expected): boolean =>
-  place > Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
+export const hasMovedAway = ({ position, record }: Turn, { inMs }: Expected): boolean =>
+  position > Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
 
-/** How long a caller sleeps, in whole milliseconds. @param mostMs how long it can stay away */
+/** How long a caller sleeps, in whole milliseconds. @param bounds `mostMs`: how long the caller can stay away */
 export function sleepFor(
-  { record, place, now, freeSince }: Turn,
+  { record, position, now, freeSince }: Turn,
   { inMs }: Expected,
   { mostMs, ids }: { mostMs: number; ids: Ids },
 ): number {
   const cap = Math.min(MOST_SLEEP_MS, Math.max(CAP_MS, CAP_TURNS * (record.meanMs ?? 0)));
   const age = freeSince === undefined ? Math.max(...agesOf(record, now)) : 0;
-  const first = Math.min(MOST_FIRST_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
-  const sleep = Math.max(MIN_SLEEP_MS, (place <= 2 ? FRONT_PART : PART) * inMs);
-  return Math.min(mostMs, Math.round(Math.min(place <= 1 ? first : cap, sleep) * (0.9 + 0.2 * ids.random())));
+  const capOfNext = Math.min(MOST_FIRST_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
+  const sleep = Math.max(MIN_SLEEP_MS, (position <= 2 ? FRONT_PART : PART) * inMs);
+  return Math.min(mostMs, Math.round(Math.min(position <= 1 ? capOfNext : cap, sleep) * (0.9 + 0.2 * ids.random())));
 }

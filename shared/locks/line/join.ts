@@ -22,7 +22,7 @@ import {
 import { deleteOwnUnlessWithdrawn, KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
- * Removes a call that has just joined from a line that is too long.
+ * Takes a call that has just joined out of a line that is too long.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function refuseWhereLong(
@@ -39,20 +39,21 @@ async function refuseWhereLong(
 export interface Joining {
   /** The ticket of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
-  /** When it stops waiting, in epoch milliseconds. */
+  /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
-  /** Until when its row counts as present. Later than the deadline if its caller asks again at once. */
+  /** The deadline that the row gets: later than that of the call if the caller asks again at once. */
   presentUntil?: number | undefined;
-  /** The number of its arrival, if that is known. */
+  /** The number of the arrival, if it is known. */
   number?: number | undefined;
-  /** What the caller has in line: a place if it has slept, and a row if its last call was held. */
+  /** Whether the caller has slept, and so has a place. */
   hasPlace?: boolean | undefined;
+  /** Whether the last call of the caller was held, and so left a row. */
   hasRow?: boolean | undefined;
-  /** One try, without waiting. Only of a call that has joined without a first try, because the key had a line a moment ago. */
+  /** One try without waiting, for a call that joins without a first try because the key had a line a moment ago. It needs the try if the line is gone. */
   attempt?: (() => Promise<TryOutcome>) | undefined;
-  /** How long a call that came after the key was free leaves the key to callers that sleep (docs/protocols/places.md#take-a-free-key). */
+  /** For a call that came when the key was free already: until when it leaves the key to sleepers (docs/protocols/places.md#take-a-free-key). */
   patience?: { freeSince: number; until: number } | undefined;
-  /** Called every few seconds. Puts the caller to sleep if its turn has moved away, and then throws LeaseHeld. */
+  /** Puts the caller to sleep and throws LeaseHeld, if its turn has moved away. A call that waits calls this every few seconds. */
   sleepIfFar?: ((record: KeyRecord, held: Joining & { ticket: string }) => Promise<Granted | undefined>) | undefined;
 }
 
@@ -67,18 +68,19 @@ export interface Joined {
 }
 
 /**
- * Keeps the row of a call that asks again in time, puts the row of a caller that has slept, or adds a new waiter.
+ * Extends the row of a call that asks again in time, puts the row of a caller that has slept, or adds a new waiter.
+ * @returns `how`: `again` and `counted` kept a row, `back` put the row of a sleeper. The hints count the row only if it is `counted`
  * @throws HoldfastError LeaseLost (`cancelled`), Superseded, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(
-  at: LockCall,
+  lockCall: LockCall,
   joining: Joining,
 ): Promise<{ ticket: string; how: 'new' | 'again' | 'counted' | 'back' }> {
   const {
     dependencies,
     lock: { asked },
     call,
-  } = at;
+  } = lockCall;
   const { clock, clockSkewMs, ids } = dependencies;
   const { ticket, number, deadline, presentUntil = deadline } = joining;
   const hasPlace = joining.hasPlace && !joining.hasRow;
@@ -87,9 +89,9 @@ async function takePosition(
     const keeping = { asker: asked, ticket, deadline: presentUntil };
     const kept = hasPlace ? undefined : await keepPosition(dependencies, keeping, call);
     if (kept?.cancelledAt !== undefined) throw withdrawn(kept);
-    // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
+    // By a clock that is ahead, the row may have expired already, so another call may have counted the line without it.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
-    const place = hasPlace ? { number } : await ownPlace(at, ticket);
+    const place = hasPlace ? { number } : await ownPlace(lockCall, ticket);
     const row = {
       ...asked,
       ticket,
@@ -102,16 +104,16 @@ async function takePosition(
   }
   await refuseWhereFull(dependencies, asked.key, call);
   const now = clock.now();
-  const name = newTicket(now, ids.uuid());
+  const fresh = newTicket(now, ids.uuid());
   await putWaiter(
     dependencies,
-    { ...asked, ticket: name, number, parkedAt: now, deadline: presentUntil, keepUntil },
+    { ...asked, ticket: fresh, number, parkedAt: now, deadline: presentUntil, keepUntil },
     call,
   );
-  return { ticket: name, how: 'new' };
+  return { ticket: fresh, how: 'new' };
 }
 
-/** The place of the caller. Tickets can be read and guessed, and with an early ticket of another a caller would pass the whole line. */
+/** The place of a ticket, if it belongs to this request. Everybody can read tickets, and with an early one of another, a caller would pass the whole line. */
 async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<WaitingCall | undefined> {
   if (!canSleep(dependencies)) return undefined;
   const place = await getWaiter(dependencies, { key: lock.asked.key, ticket: placeOf(ticket) }, call);
@@ -119,9 +121,9 @@ async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string):
 }
 
 /**
- * Puts the row of a call whose caller has slept, and then extends its place. A withdrawal flags the place first, and the row second, so one of the two
- * sees the other.
- * @returns false if the place is gone. The row is then deleted, because the request may have had its grant
+ * Puts the row of a call whose caller has slept, and then extends its place. A withdrawal flags the place first and the row second. Of the two, at
+ * least one therefore sees the write of the other.
+ * @returns false if the place is gone. Then the row is deleted again, because the request may have had its grant
  */
 async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
   await putWaiter(dependencies, row, call);
@@ -139,34 +141,35 @@ async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, cal
  * Adds a call to the line: the waiter first, then the mark (docs/protocols/queue.md#join).
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function join(at: LockCall, joining: Joining): Promise<Joined> {
-  const { dependencies, lock, call } = at;
+export async function join(lockCall: LockCall, joining: Joining): Promise<Joined> {
+  const { dependencies, lock, call } = lockCall;
   const { key } = lock.asked;
-  const { ticket, how } = await takePosition(at, joining);
-  // A live place has kept the mark, so the call does not raise the mark again.
+  const { ticket, how } = await takePosition(lockCall, joining);
+  // The place has kept the mark, so the call need not raise it.
   if (how === 'back') return { ticket, hasPlace: true, record: await lock.read() };
   const { attempt } = joining;
-  const tried = attempt && how === 'new' ? await markOrTry(at, { ticket, attempt }) : undefined;
+  const tried = attempt && how === 'new' ? await markOrTry(lockCall, { ticket, attempt }) : undefined;
   if (tried?.granted) return { ticket, record: tried.granted.record, granted: tried.granted };
-  const marked = tried?.marked ?? (await lock.mark(ticket, how === 'counted' ? 'again' : 'first'));
+  const marked = tried?.marked ?? (await lock.raiseMark(ticket, how === 'counted' ? 'again' : 'first'));
   const { won, record, arrivals, lineOut } = marked;
-  const correct = async (inLine: number) => lock.correct(arrivals, inLine);
-  // A call that asks again keeps its position, even in a line that is too long.
+  const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
+  // A caller that asks again keeps its position, even in a line that is too long.
   if (won && how === 'new') await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
   noteMark(dependencies, record);
   return { ticket, record, hasPlace: how !== 'new' && joining.hasPlace === true };
 }
 
-/** Raises the mark if the key still has one. Otherwise makes the try that the call left out. @returns neither if the try was refused too */
+/** Raises the mark if the key still has one. Otherwise makes the try that the call left out. @returns neither if the try was refused */
 async function markOrTry(
-  at: LockCall,
+  lockCall: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },
 ): Promise<{ marked?: MarkWritten; granted?: Granted }> {
-  const marked = await at.lock.mark(ticket, 'first', { isMarked: true });
-  if (marked.won || at.lock.isMarked(marked.record) || at.lock.own(marked.record) !== undefined) return { marked };
+  const marked = await lockCall.lock.raiseMark(ticket, 'first', { isMarked: true });
+  if (marked.won || lockCall.lock.isMarked(marked.record) || lockCall.lock.ownGrant(marked.record) !== undefined)
+    return { marked };
   const outcome = await attempt();
   if (!outcome.won) return {};
-  await leaveAfterGrant(at, { granted: outcome, ticket });
+  await leaveAfterGrant(lockCall, { granted: outcome, ticket });
   return { granted: outcome };
 }
 
@@ -183,8 +186,8 @@ export async function joinAsleep(
   await refuseWhereFull(dependencies, key, call);
   const ticket = newTicket(dependencies.clock.now(), dependencies.ids.uuid());
   await putPlace(dependencies, { asked, ticket, ...sleeping }, call);
-  const { won, record, arrivals, lineOut } = await lock.mark(ticket, 'first', { isAsleep: true });
-  const correct = async (inLine: number) => lock.correct(arrivals, inLine);
+  const { won, record, arrivals, lineOut } = await lock.raiseMark(ticket, 'first', { isAsleep: true });
+  const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   const arrived = { key, ticket: placeOf(ticket), arrivals, lineOut, correct };
   if (won) await refuseWhereLong(dependencies, arrived, call);
   return { ticket, record };

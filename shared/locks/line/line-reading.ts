@@ -5,28 +5,28 @@ import type { HolderEntry, KeyRecord } from '../record/record.ts';
 import { readInOrder } from './moved-row.ts';
 import { isInLine, isPlace, isTask, isWaiting, type Waiter, waiterKey } from './waiters.ts';
 
-/** Two read units usually hold this many rows. A page must hold more than the next few, because it also has rows of holders that were just granted the key. */
+/** The rows of the first page: about two read units. The page needs room to spare, because it also has the rows of recent holders. */
 const FIRST_READING = 26;
 
-/** Callers join and leave, so rows that were read longer ago are read again. */
+/** After this time the rows are read again, because callers join and leave. */
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query and judged again after each write (docs/protocols/queue.md#hand-off). Further pages are read on
- * demand.
+ * The rows of a line, read by one query. A hand-off judges them again after each of its writes, and so needs no further query
+ * (docs/protocols/queue.md#hand-off). Further pages are read on demand.
  */
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;
   readonly #readAt: number;
-  /** The mark before the query. */
+  /** The mark of the record before the query. Each arrival changes it. */
   readonly #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
   readonly #moved: string | undefined;
   readonly #rows: Waiter[] = [];
   readonly #skipped = new Set<string>();
   readonly #granted = new Set<string>();
-  /** How many of the grants since the query this call has ended. */
-  #ended = 0;
+  /** How many grants were made since the query and ended by this call. */
+  #endedSince = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */
   constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
@@ -38,7 +38,7 @@ export class LineReading {
     this.#fence = record.fence;
   }
 
-  /** Whether the waiter that an operator has moved is still in line, or is due soon. True too before the first row is read. */
+  /** Whether the waiter that an operator has moved is still in line. Before the first row is read, the answer is not known, and true. */
   get hasMoved(): boolean {
     const [first] = this.#rows;
     return first === undefined || first.ticket === this.#moved;
@@ -60,7 +60,7 @@ export class LineReading {
     return value;
   }
 
-  /** The rows that wait behind a row, as far as the first page shows. */
+  /** The waiters behind a row, among the rows of the first page. */
   async behind(waiter: Waiter): Promise<Waiter[]> {
     const rows: Waiter[] = [];
     let [read, isBehind] = [0, false];
@@ -72,7 +72,7 @@ export class LineReading {
     return rows;
   }
 
-  /** The number of a caller that receives a grant. Undefined if the caller passes one that sleeps, or if the first page does not show that. */
+  /** The arrival number of a caller that receives a grant. Undefined if the caller passes a sleeper, or if the first page does not show whether it does. */
   async numberOf(waiter: Waiter | undefined): Promise<number | undefined> {
     if (!waiter || isTask(waiter) || waiter.number === undefined || waiter.ticket === this.#moved) return undefined;
     let read = 0;
@@ -83,39 +83,39 @@ export class LineReading {
     return waiter.number;
   }
 
-  /** Notes that the record shows the grant of a row. */
-  sawGranted({ ticket }: Waiter): void {
+  /** Notes that the record shows a grant of the row. */
+  noteGranted({ ticket }: Waiter): void {
     this.#granted.add(ticket);
   }
 
-  /** Whether the record has shown the grant of a row. Then another call notifies its task, even if the grant has ended by now. */
+  /** Whether the record has shown a grant of the row. Then another call notifies its task, even if the grant has ended by now. */
   wasGranted({ ticket }: Waiter): boolean {
     return this.#granted.has(ticket);
   }
 
   /** Notes that a row was deleted. */
-  skip({ ticket }: Pick<Waiter, 'ticket'>): void {
+  noteDeleted({ ticket }: Pick<Waiter, 'ticket'>): void {
     this.#skipped.add(ticket);
   }
 
   /**
-   * Whether the rows still wait, except those whose grants the record shows. False if there was a grant since the query that the record does not show, and
-   * that this call has not ended: one of the rows may have had that grant.
+   * Whether the rows can still be used with this record. Fences count grants. So if the fence has risen by more than the grants that the record shows and
+   * those that this call has ended, another call has made and ended a grant since the query, and one of the rows may have had it.
    */
-  isTrueOf({ fence, entries, moved }: KeyRecord, now: number): boolean {
+  isCurrentFor({ fence, entries, moved }: KeyRecord, now: number): boolean {
     if (now - this.#readAt > MAX_AGE_MS || moved !== this.#moved) return false;
     if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
-    return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
+    return entries.filter((entry) => this.#isLater(entry)).length + this.#endedSince === fence - this.#fence;
   }
 
-  /** True if no waiter has joined since the query: no value of the mark comes twice. */
-  isFullFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
+  /** Whether nobody has joined since the query. Each arrival gives the mark a new value, and no value comes twice. */
+  isCompleteFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
     return mark?.S === this.#mark?.S;
   }
 
-  /** Notes which grants this call has ended, because some of them may have been made since the query. */
-  wrote(ended: readonly HolderEntry[]): void {
-    this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
+  /** Notes the grants that this call has ended. */
+  noteEnded(ended: readonly HolderEntry[]): void {
+    this.#endedSince += ended.filter((entry) => this.#isLater(entry)).length;
   }
 
   #isLater({ fence }: HolderEntry): boolean {

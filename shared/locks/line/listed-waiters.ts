@@ -3,12 +3,12 @@ import type { Replace } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { readInOrder } from './moved-row.ts';
-import { EXACT, estimatedPlace, isExpected } from './place.ts';
+import { EXACT_POSITIONS, estimatedPosition, isExpected } from './place.ts';
 import { AFTER_ALL_ROWS, expiredRowLimit, isInLine, isPlace, isTask, type Waiter } from './waiters.ts';
 
-/** The fields of a waiter that every caller may see. Task token, callback id and request id are not among them. */
+/** A waiter as every caller may see it: without task token, callback id and request id. */
 export interface WaiterView {
-  /** A parked task, the callback of a durable function, or a call of acquire that waits. */
+  /** `task`: of Step Functions. `callback`: of a durable function. `caller`: a call of acquire, or its sleeping caller. */
   kind: 'task' | 'callback' | 'caller';
   ticket: string;
   holder: string;
@@ -19,37 +19,36 @@ export interface WaiterView {
   deadline: string;
   /** When a caller that sleeps is due at the latest. Null for all other waiters. */
   dueAt: string | null;
-  /** The operator that has moved it to the front, or null if the operator was not authenticated. Absent if none has. */
+  /** The operator that has moved the waiter to the front, or null if the operator was not authenticated. Absent if nobody has moved it. */
   movedBy?: string | null;
-  /** What its request replaces. Only of a waiter that replaces others. */
+  /** What the request replaces. Absent if it replaces nothing. */
   replace?: Replace;
 }
 
-/** A read of one key must not cost more with each waiter that joins. So a read counts up to this many waiters. */
+/** A read counts up to this many waiters, because its cost must not grow with the line. */
 const MAX_COUNTED = 100;
 
 /**
- * The attributes that a list reads, without the task token. Only rows of callers have `keep_until`, and only those of callbacks `callback_id`. DynamoDB
- * cannot say whether an attribute exists without returning it, so this reads the id, and `waiterView` leaves it out.
+ * The attributes that a list reads: no secrets, except for `callback_id`, which shows that a row is a callback, and which `waiterView` leaves out.
+ * DynamoDB cannot say that an attribute exists without returning it.
  */
 const LISTED =
   'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit, replaces';
 
 interface LineOfKey extends Pick<KeyRecord, 'key' | 'moved'> {
-  /** The tickets of the waiters that have their grants already. */
+  /** The tickets of the waiters that have their grants. */
   granted: ReadonlySet<string | undefined>;
 }
 
 interface AskedLine extends LineOfKey {
-  /** How many waiters are listed, in the order of the line. */
+  /** The most waiters to list. */
   limit: number;
   movedBy?: string | undefined;
 }
 
 /**
  * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is listed for as long as it may come back.
- * @returns `waiting`: the number of waiters, counted up to 100, or up to `limit` if that is more. The count stops at too many expired
- * rows
+ * @returns `waiting`: the number of waiters, counted up to 100 or `limit`, whichever is more. Too many expired rows stop the count
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
@@ -60,7 +59,7 @@ export async function readWaiting(
   const waiters: WaiterView[] = [];
   let waiting = 0;
   for await (const waiter of inLine(dependencies, { ...line, counted }, call)) {
-    // A caller that comes back has both a row and a place for a moment.
+    // A caller that comes back has both a row and a place. Rows sort first.
     if (isPlace(waiter) && waiters.some(({ ticket }) => ticket === waiter.ticket)) continue;
     if (waiters.length < limit)
       waiters.push({
@@ -74,11 +73,11 @@ export async function readWaiting(
 
 /** Where a caller stands in line. */
 export interface LinePosition {
-  /** From 1. Exact up to 20. Behind that, an estimate by the numbers of arrivals. */
-  place: number;
-  /** How many callers before it sleep, and are not late. */
+  /** The position from 1: exact up to 20, and behind that an estimate by the numbers of arrivals. */
+  position: number;
+  /** How many callers before this one sleep, and are not late. */
   asleep: number;
-  /** Whether one of these does not fit beside the holders, so that no caller behind it takes the free room. */
+  /** Whether one of these sleepers does not fit beside the holders. Then no caller behind it may take the free room. */
   isBlocked?: boolean;
   /** The number of waiters, without the caller. */
   waiting: number;
@@ -88,14 +87,14 @@ export interface LinePosition {
 
 interface ListedLine extends Pick<LineOfKey, 'granted'> {
   record: KeyRecord;
-  /** Undefined for a call that has no ticket yet, and so comes after all others. */
+  /** The ticket of the call. Undefined for a call that has not joined, and so comes after all others. */
   ticket: string | undefined;
   number: number | undefined;
   /** Whether the caller of a row could have the key now. */
   fits?: (waiter: Waiter) => boolean;
 }
 
-/** This many rows show the position of most callers that are near the front. */
+/** This many rows are enough to count the position of most callers near the front. */
 const ROWS_AT_FRONT = 40;
 
 /**
@@ -109,13 +108,13 @@ export async function readPosition(
 ): Promise<LinePosition> {
   const now = dependencies.clock.now();
   const { key, moved } = record;
-  const estimate = estimatedPlace(record, number);
+  const estimate = estimatedPosition(record, number);
   const inLineByHints = Math.max(0, (record.arrivals ?? 0) - (record.lineOut ?? 0));
   const isMoved = moved === ticket;
-  if (isMoved) return { place: 1, asleep: 0, waiting: Math.max(0, inLineByHints - 1), isWhole: false };
-  if (estimate > EXACT + 1)
+  if (isMoved) return { position: 1, asleep: 0, waiting: Math.max(0, inLineByHints - 1), isWhole: false };
+  if (estimate > EXACT_POSITIONS + 1)
     return {
-      place: estimate,
+      position: estimate,
       asleep: estimate - 1,
       waiting: Math.max(inLineByHints - 1, estimate - 1),
       isWhole: false,
@@ -124,34 +123,35 @@ export async function readPosition(
   const [before, others] = [new Set<string>(), new Set<string>()];
   let [asleep, isBlocked] = [0, false];
   for (let [read, isCounted] = [0, false]; ; read++) {
-    const { value: row, done } = await rows.next();
-    const place = before.size + 1;
-    if (done) return { place, asleep, isBlocked, waiting: others.size, isWhole: row };
-    // Places sort last, so a page that shows one has shown all waiters that are awake.
-    const isFirst = row.ticket === moved;
-    isCounted ||= isPlace(row) && row.ticket >= ticket && !isFirst;
+    const { value: row, done: isEnd } = await rows.next();
+    const position = before.size + 1;
+    if (isEnd) return { position, asleep, isBlocked, waiting: others.size, isWhole: row };
+    const isMovedRow = row.ticket === moved;
+    // Places sort last and by arrival. So after a place behind this caller, all waiters before it were read.
+    isCounted ||= isPlace(row) && row.ticket >= ticket && !isMovedRow;
     if (row.ticket !== ticket) others.add(row.ticket);
     const isExpectedHere = !isPlace(row) || isExpected(row, now);
-    if ((row.ticket < ticket || isFirst) && isExpectedHere && !before.has(row.ticket)) {
+    if ((row.ticket < ticket || isMovedRow) && isExpectedHere && !before.has(row.ticket)) {
       before.add(row.ticket);
       if (isPlace(row)) asleep++;
-      // A caller that an operator has moved is served first, even if it sleeps.
-      isBlocked ||= isPlace(row) && (isFirst || !fits(row));
+      // A moved sleeper is served before everybody, so nobody may take its key.
+      isBlocked ||= isPlace(row) && (isMovedRow || !fits(row));
     }
     if (read < ROWS_AT_FRONT) continue;
     const waiting = Math.max(others.size, inLineByHints - 1);
-    if (isCounted) return { place, asleep, isBlocked, waiting, isWhole: false };
-    const least = Math.max(place, estimate);
-    return { place: least, asleep: Math.max(asleep, least - 1), isBlocked, waiting, isWhole: false };
+    if (isCounted) return { position, asleep, isBlocked, waiting, isWhole: false };
+    const least = Math.max(position, estimate);
+    return { position: least, asleep: Math.max(asleep, least - 1), isBlocked, waiting, isWhole: false };
   }
 }
 
+/** Reads the rows that are in line, without those that have their grants. @returns whether the whole line was read */
 async function* inLine(
   dependencies: LeaseDependencies,
   { key, moved, granted, counted }: LineOfKey & { counted: number },
   call: Call,
 ): AsyncGenerator<Waiter, boolean, void> {
-  // The query reads one row more, because the ticket of the holder may be among the rows.
+  // One row more, because the row of the holder may still be there.
   const names = { ExpressionAttributeNames: { '#limit': 'limit' } };
   const query = { key, moved, firstPage: counted + 1, ProjectionExpression: LISTED, ...names };
   const now = dependencies.clock.now();
@@ -170,7 +170,7 @@ function kindOfWaiter(row: Waiter): WaiterView['kind'] {
 
 function waiterView(row: Waiter): WaiterView {
   const { ticket, holder, execution = null, parkedAt, replace } = row;
-  // A place has no deadline, and its caller may come back for as long as the place is kept.
+  // A place has the deadline 0. Its caller may come back until the place has expired.
   const endsAt = isPlace(row) ? row.keepUntil : row.deadline;
   const [parkedIso = '', deadlineIso = ''] = [parkedAt, endsAt].map((at) => new Date(at).toISOString());
   return {

@@ -46,8 +46,9 @@ export interface GrantWritten {
 
 /** The outcome of a write that raises the mark. */
 export interface MarkWritten extends GrantWritten {
-  /** The number of waiters that have joined so far, by the mark. `lineOut`: how many of these waiters have left, if the record has that hint. */
+  /** How many waiters have joined so far. */
   arrivals: number;
+  /** How many of these waiters have left, if the record has that hint. */
   lineOut?: number | undefined;
 }
 
@@ -56,7 +57,7 @@ export interface LineHandedOff {
   served: readonly string[];
   /**
    * `served`: a waiter has received a grant. `empty`: no waiter is left, and the mark is gone. `waits`: the next waiter cannot be served yet.
-   * `left`: this call has stopped early, and waiters are left.
+   * `left`: this call has stopped early.
    */
   end: 'served' | 'empty' | 'waits' | 'left';
   record: KeyRecord;
@@ -66,7 +67,7 @@ export interface LineHandedOff {
   ownVersion?: string | undefined;
 }
 
-/** What a call in line sees when it looks. */
+/** What a call in line knows when it decides how long it pauses. */
 export interface Sight {
   record: KeyRecord;
   ticket: string;
@@ -74,7 +75,6 @@ export interface Sight {
   requestMs: number | undefined;
 }
 
-/** A write of the mark, as the line sees it. */
 const markedBy = (won: boolean, record: KeyRecord): MarkWritten => ({
   won,
   record,
@@ -82,17 +82,20 @@ const markedBy = (won: boolean, record: KeyRecord): MarkWritten => ({
   lineOut: record.lineOut,
 });
 
-/** A key for one call of one request that waits, or whose grant came from the line. Each method that sends a request throws Throttled, Unavailable or OutcomeUnknown. */
+/**
+ * A key as one call of one request sees it, while the request waits or after it received its grant from the line. Each method that sends a request
+ * throws Throttled, Unavailable or OutcomeUnknown.
+ */
 export class Lock {
   readonly asked: WaiterRequest;
   readonly #dependencies: LeaseDependencies;
   readonly #request: GrantRequest;
   readonly #call: Call;
   /** How long this call leaves the question about bound holders to the next waiter. */
-  #patienceMs: number | undefined;
-  /** How many holders this call has seen at a time. */
+  #lookPatienceMs: number | undefined;
+  /** How many holders the key usually has at a time: a running mean of what this call has read. */
   #holders: number | undefined;
-  /** The number of arrivals when this call joined, including this call. Undefined if the number is not known. */
+  /** The number of this call's arrival, if it is known. */
   #arrival: number | undefined;
 
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
@@ -100,7 +103,7 @@ export class Lock {
     const { execution, target, graceMs = 0, bound, replace } = request;
     const permit = isAloneIn(request) ? undefined : { limit, weight };
     const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit, replace };
-    this.asked = { key: key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
+    this.asked = { key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     this.#dependencies = dependencies;
     this.#request = request;
     this.#call = call;
@@ -111,11 +114,11 @@ export class Lock {
     return isAloneIn(this.#request);
   }
 
-  /** Whether a row of the waiters table is of this request, and asks for the same. */
+  /** Whether a row of the waiters table belongs to this request, with the same weight and limit. */
   isOwnRow({ requestId, holder, principal, permit }: Waiter): boolean {
     const { asked } = this;
-    const isOfIt = requestId === asked.requestId && holder === asked.holder && principal === asked.principal;
-    return isOfIt && permit?.limit === asked.permit?.limit && permit?.weight === asked.permit?.weight;
+    const isOfRequest = requestId === asked.requestId && holder === asked.holder && principal === asked.principal;
+    return isOfRequest && permit?.limit === asked.permit?.limit && permit?.weight === asked.permit?.weight;
   }
 
   /** A consistent read. */
@@ -124,10 +127,10 @@ export class Lock {
   }
 
   /**
-   * The grant of the request, even if it has expired, or how the grant ended. A grant that an operator broke and that is ending counts as `broken`, and one
-   * that a newer request has asked to stop as `superseded`, like a request that a newer one has replaced.
+   * The grant of the request, even if it has expired, or how the grant ended. A grant that is ending counts as ended: `broken` if an operator broke it,
+   * `superseded` if a newer request has asked its holder to stop.
    */
-  own(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
+  ownGrant(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
     const entry = this.#entry(record);
     if (!entry || entry.isEnding) return ending(record, this.#request.name);
     const { version, ticket, claimTtlMs, ttlMs, expiresAt, previous } = entry;
@@ -138,7 +141,7 @@ export class Lock {
     return entryOf(record, this.#request.name);
   }
 
-  /** When the request could receive a grant, if its waiter were next. In the past if it could now, infinite if the time is not known. */
+  /** When the key has room for the request: now or earlier if it has room already, infinite if the time is not known. Waiters before it do not count. */
   freeAt(record: KeyRecord): number {
     return roomAt(record, this.#request, this.#dependencies.clockSkewMs);
   }
@@ -149,10 +152,10 @@ export class Lock {
 
   /**
    * Raises the mark for a waiter, unless the request has or had a grant.
-   * @param how `again`: the mark has already counted the waiter
-   * @param isMarked raises the mark only if the key has one already
+   * @param how `again`: the arrivals already count the waiter
+   * @param options `isMarked`: only if the key has a mark already. `isAsleep`: the caller has only a place
    */
-  async mark(
+  async raiseMark(
     ticket: string,
     how: 'first' | 'again',
     { isMarked, isAsleep }: { isMarked?: boolean; isAsleep?: boolean } = {},
@@ -167,7 +170,7 @@ export class Lock {
     return markedBy(won, record);
   }
 
-  /** Raises the mark. If the request replaces older ones, it becomes the latest by the same write. */
+  /** Raises the mark by `write`. If the request replaces older ones, the same write makes it the latest. */
   async #replacing(ticket: string, write: (how?: Replacing) => Promise<WrittenKey>): Promise<WrittenKey> {
     const { replace } = this.#request;
     if (replace === undefined) return write();
@@ -176,23 +179,23 @@ export class Lock {
   }
 
   /** Puts back a mark that a third-party client or TTL has removed. */
-  async markBack({ key }: KeyRecord, ticket: string): Promise<MarkWritten> {
+  async restoreMark({ key }: KeyRecord, ticket: string): Promise<MarkWritten> {
     const joining = { key, name: this.#request.name, ticket, isBack: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
     return markedBy(won, record);
   }
 
-  /** True if the waiter may hand off at once. All other waiters hand off after their patience. */
+  /** Whether the waiter is next, by the record's hint. The next waiter hands off at once, all others after their patience. */
   isNext({ nextTicket }: KeyRecord, ticket: string): boolean {
     return nextTicket === ticket;
   }
 
-  /** Serves the next waiters. @param own the waiter of the call that hands off */
-  async handOff(record: KeyRecord, own?: string): Promise<LineHandedOff> {
+  /** Serves the next waiters. @param ownTicket the ticket of the call that hands off, if it is in line */
+  async handOff(record: KeyRecord, ownTicket?: string): Promise<LineHandedOff> {
     const unnotified = new Set<string>();
-    // The call is alive, so its exclusive grant is a full one at once.
-    const alive = this.isAlone ? own : undefined;
-    const handed = await handOff(this.#dependencies, { record, unnotified, own: alive }, this.#call);
+    // The call is alive, so an exclusive grant to itself has the whole ttl at once, and needs no claim.
+    const alive = this.isAlone ? ownTicket : undefined;
+    const handed = await handOff(this.#dependencies, { record, unnotified, ownTicket: alive }, this.#call);
     const { end, granted, record: current, ownVersion } = handed;
     return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: current, ownVersion };
   }
@@ -219,11 +222,11 @@ export class Lock {
     if (!entry) return;
     const giving = { key: this.#request.key, proof: entry };
     const { record: current, isHandedOff } = await endGrant(this.#dependencies, giving, this.#call);
-    // The hand-off also follows a lost write: an earlier try whose response was lost may have ended the grant.
+    // Hand off even after a lost write: an earlier try whose response was lost may have ended the grant.
     if (!isHandedOff) await handOffToLine(this.#dependencies, { record: current }, this.#call);
   }
 
-  /** How long the call pauses before it looks again, in milliseconds. No promise depends on it, only time. */
+  /** How long the call pauses before its next poll, in milliseconds. No promise depends on it. */
   pauseMs(sight: Sight): number {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();
@@ -238,23 +241,26 @@ export class Lock {
     return patienceInLineMs({ ...sight, arrival: this.#arrival }, this.#dependencies.ids);
   }
 
-  held(record: KeyRecord): HoldfastError {
+  errorOfHeld(record: KeyRecord): HoldfastError {
     const { clock, clockSkewMs } = this.#dependencies;
     return leaseHeld(record, { asked: this.#request, now: clock.now(), clockSkewMs });
   }
 
-  /** The error for a request whose grant has ended, or that was superseded. @param record shows how */
-  lost(reason: 'released' | 'broken' | 'superseded' | 'unknown', record: KeyRecord): HoldfastError {
-    if (reason === 'superseded') return refusalOf(record, this.#request.name) ?? this.held(record);
+  /** The error for a request whose grant has ended, or that was superseded. @param record names the newer request */
+  errorOfEnded(reason: 'released' | 'broken' | 'superseded' | 'unknown', record: KeyRecord): HoldfastError {
+    if (reason === 'superseded') return refusalOf(record, this.#request.name) ?? this.errorOfHeld(record);
     return leaseLost(this.#request.key, reason);
   }
 
-  /** The waiters that have their grants already. Lists and positions leave them out. */
-  granted({ entries }: KeyRecord): ReadonlySet<string | undefined> {
+  /** The tickets of waiters that have their grants, although their rows may still be there. Lists and positions leave them out. */
+  ticketsOfHolders({ entries }: KeyRecord): ReadonlySet<string | undefined> {
     return new Set(entries.map(({ ticket }) => ticket));
   }
 
-  /** The next waiter hands off the expired grant of an exclusive holder without another look, because the write requires the fence that the waiter saw last. */
+  /**
+   * Whether the call may hand off an expired exclusive grant without another poll. The write requires the fence of the record that the call has, so a
+   * grant that was made since is safe.
+   */
   skipsPoll(record: KeyRecord, ticket: string): boolean {
     const [holder] = record.entries;
     if (!this.isNext(record, ticket) || holder?.path !== ALONE || this.#entry(record)) return false;
@@ -262,25 +268,25 @@ export class Lock {
   }
 
   /**
-   * Asks about the executions of bound holders, unless a call has asked in the last 30 seconds. A wait does not wait for the answer.
+   * Asks about the executions of bound holders, unless a call has asked in the last 30 seconds.
    * @param isNext false for a call that leaves the question to the next waiter for up to 15 seconds
    */
   async lookAtHolders(record: KeyRecord, isNext: boolean): Promise<void> {
     if (!record.entries.some(isBound)) return;
     const { clock, ids } = this.#dependencies;
-    this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
-    if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
+    this.#lookPatienceMs ??= LOOK_PATIENCE_MS * ids.random();
+    if (!isDue(record, clock.now() - (isNext ? 0 : this.#lookPatienceMs))) return;
     const { lookAtGrants } = await import('../executions/look.ts');
     await lookAtGrants(this.#dependencies, { record }, this.#call);
   }
 
-  /** By the hints of the record: how many have arrived, and how many of them are still in line. Undefined without the mark. */
-  counted({ mark, arrivals = 0, lineOut = 0 }: KeyRecord): { arrivals: number; inLine: number } | undefined {
+  /** How many waiters have arrived, and how many are still in line, by the hints of the record. Undefined without the mark. */
+  countsByHints({ mark, arrivals = 0, lineOut = 0 }: KeyRecord): { arrivals: number; inLine: number } | undefined {
     return mark && { arrivals, inLine: arrivals - lineOut };
   }
 
   /** Corrects the hint of how many waiters have left. */
-  correct(arrivals: number, inLine: number): Promise<unknown> {
+  correctLineOut(arrivals: number, inLine: number): Promise<unknown> {
     return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
   }
 
@@ -290,12 +296,12 @@ export class Lock {
     return own && (otherWeight(this.#request, own) ?? otherTerms(own, this.#request));
   }
 
-  received(grant: Grant): void {
+  measureHandOff(grant: Grant): void {
     measureHandOff(grant, this.#dependencies.clock.now(), this.#call);
   }
 
-  /** Changes if a grant ends or expires, or if the mark changes: by an arrival or by a grant. */
-  state({ used, mark, fence, entries }: KeyRecord): string {
+  /** A text that changes if a grant ends, expires or is made, or if a waiter joins. As long as it stays, another hand-off would find the same. */
+  fingerprintOf({ used, mark, fence, entries }: KeyRecord): string {
     const cut = this.#dependencies.clock.now() - this.#dependencies.clockSkewMs;
     const expired = entries.filter(({ expiresAt }) => expiresAt < cut).length;
     return JSON.stringify([used, mark, fence, expired]);
@@ -303,23 +309,23 @@ export class Lock {
 
   /**
    * Raises the mark for a task, unless its request has or had a grant.
-   * @param over the current record, if it shows an expired grant of the request: such a grant does not prevent the mark
+   * @param expired the current record, if it shows an expired grant of the request: such a grant does not prevent the mark
    * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
-  async markTask(ticket: string, over?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
+  async raiseMarkForTask(ticket: string, expired?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
     const { key, name } = this.#request;
-    const before = over && this.#entry(over);
-    const first = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
+    const before = expired && this.#entry(expired);
+    const mayRaise = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
     const { won, record } = await this.#replacing(ticket, (replacing) => {
-      const condition = replacing ? all(first, replacing.condition) : first;
+      const condition = replacing ? all(mayRaise, replacing.condition) : mayRaise;
       const arrival = { key, condition, ticket, left: Number(replacing?.replaces ?? false), also: replacing?.also };
       return mark(this.#dependencies, arrival, this.#call);
     });
-    const isRuined = !won && before === undefined && this.own(record) === undefined;
+    const isRuined = !won && before === undefined && this.ownGrant(record) === undefined;
     return { ...markedBy(won, record), isRuined };
   }
 
-  /** Passes the current grant of the request to the task, as `passToTask` does. */
+  /** Passes the current grant of the request to the task. */
   async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantWritten> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
@@ -330,7 +336,7 @@ export class Lock {
 
   /**
    * Notifies the task of the grant that this call has just passed to it.
-   * @param message `repeated`: true if the request had the grant before; `before`: the record before it was passed
+   * @param message `repeated`: whether the request had the grant before. `before`: the record before the grant was passed
    */
   async notify(
     record: KeyRecord,
@@ -342,7 +348,7 @@ export class Lock {
     return notifyHolder(this.#dependencies, message, this.#call);
   }
 
-  /** Ends a grant that this call has passed to a task that is gone, deletes its row, and serves the next waiter. No other call or task has had that grant. */
+  /** Ends a grant that reached no caller, because this call has passed it to a task that is gone. Deletes the row of the task, and serves the next waiter. */
   async endNeverNotified(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
     const ending = entry ? [{ entry, how: 'neverNotified' } as const] : [];
@@ -360,7 +366,7 @@ export class Lock {
   }
 }
 
-/** A call, and the key that the call asks for. */
+/** A call, and the key that it asks for. */
 export interface LockCall {
   dependencies: LeaseDependencies;
   lock: Lock;

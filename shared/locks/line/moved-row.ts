@@ -17,7 +17,8 @@ import {
 type Query = Parameters<typeof readWaiters>[1] & Pick<KeyRecord, 'moved'>;
 
 /**
- * Reads the rows of a line in the order in which they are served: first the waiter that an operator has moved, then the oldest (docs/protocols/queue.md#run-next).
+ * Reads the rows of a line in the order in which they are served: first the waiter that an operator has moved, then the others by arrival
+ * (docs/protocols/queue.md#run-next).
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function* readInOrder(
@@ -27,11 +28,15 @@ export async function* readInOrder(
 ): AsyncGenerator<Waiter> {
   const row = moved && (await readMoved(dependencies, { key: query.key, ticket: moved }, call));
   if (row) yield row;
-  const own = row && waiterKey(row).ticket;
-  for await (const waiter of readWaiters(dependencies, query, call)) if (waiterKey(waiter).ticket !== own) yield waiter;
+  const sortKey = row && waiterKey(row).ticket;
+  for await (const waiter of readWaiters(dependencies, query, call))
+    if (waiterKey(waiter).ticket !== sortKey) yield waiter;
 }
 
-/** A moved caller that sleeps is judged by its place, while the caller is expected back. The row of its last call may still be there, so the place is read too. */
+/**
+ * Reads the row of a waiter that an operator has moved. For a caller that sleeps, this is the place, as long as the caller is expected back: the row of its
+ * last call may still be there, but is overdue.
+ */
 export async function readMoved(
   dependencies: LeaseDependencies,
   { key, ticket }: WaiterKey,

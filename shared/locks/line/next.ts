@@ -26,40 +26,40 @@ import {
   type WaitingTask,
   waiterKey,
 } from './waiters.ts';
-import { deleteOver } from './waiting-calls.ts';
+import { deleteExpiredRow } from './waiting-calls.ts';
 
-// The judgement of each row of a line, and the bounds of one hand-off.
+// Judges each row of a line, and finds the waiters that are next.
 
 /** One read unit usually holds this many rows. */
 export const FIRST_PAGE = 13;
 
-/** One hand-off ends or deletes up to this many rows that no longer wait, and passes over further rows. */
-export const MAX_OVER = 10;
+/** One hand-off removes up to this many waiters that cannot be served any more, and passes over the others. */
+export const MAX_REMOVALS = 10;
 
-/** One hand-off grants to up to this many tasks that turn out to be gone. Then the next call, or the schedule, continues. */
-export const MAX_GONE = 10;
+/** One hand-off stops after it has granted to this many tasks that were gone. The next call, or the schedule, continues. */
+export const MAX_GONE_TASKS = 10;
 
 /**
  * What a record shows about the grant of a row's request.
  *
- * - `own`: the row's own grant has not ended, or the call that ends that grant deletes the row.
- * - `other`: a grant to another row of the request, or to a plain call, has not ended, and the row must wait for its end.
- * - `shared`: as `other`, and a task in this row must be notified of that grant.
- * - `lapsed`: the row's own grant has expired. A task may never have been notified of it.
- * - `released`, `broken`: the request had a grant, and the record remembers how the grant ended. A request has one grant.
- * - `superseded`: a newer request has replaced the request, or has asked its grant to stop.
- * - `none`: the request may be granted.
+ * - `own`: the grant to this row stands, or another call has just ended it and deletes the row.
+ * - `other`: a grant to another row of the request, or to a plain call, stands. The row must wait for its end.
+ * - `shared`: as `other`, but a task in this row receives that grant too.
+ * - `lapsed`: the grant to this row has expired. A task may never have been notified of it.
+ * - `released`, `broken`: the record remembers how the grant of the request ended. A request receives only one grant.
+ * - `superseded`: a newer request has replaced the request, or has asked its holder to stop.
+ * - `none`: the request may receive a grant.
  */
 type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'released' | 'broken' | 'superseded';
 
 /**
  * - `waits`: the row can receive a grant.
- * - `passed`: the row cannot receive a grant now, and keeps no caller out.
- * - `granted`: as `passed`, because the row has a grant that has not ended.
- * - `refused`: the task accepted the message that its wait has ended. The row is deleted.
+ * - `passed`: the row cannot receive a grant now, and does not keep others out.
+ * - `granted`: as `passed`, because the grant to the row stands.
+ * - `refused`: the task accepted the message that its wait has ended, and the row is deleted.
  * - `gone`: the row is deleted.
- * - `undecided`: its task or call may have a new grant or a new deadline, so the mark stays.
- * - `asleep`: a live place. It keeps the mark, and receives nothing.
+ * - `undecided`: the task or call may have a new grant or a new deadline, so the mark stays.
+ * - `asleep`: a live place. It keeps the mark, and cannot receive a grant.
  */
 type Judgement = 'waits' | 'passed' | 'granted' | 'refused' | 'gone' | 'undecided' | 'asleep';
 
@@ -69,8 +69,8 @@ interface Row<Kind extends Waiter> {
 }
 
 /**
- * Judges one row of the line (docs/protocols/queue.md#hand-off, step 1). A row that cannot receive a grant keeps no caller out, even if its task cannot
- * be notified: the schedule starts from the rows, and needs no mark.
+ * Judges one row of the line (docs/protocols/queue.md#hand-off, step 1). A task whose wait has ended does not keep others out, even if it cannot be
+ * notified now: the schedule starts from the rows, without a mark, and tries again.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 function judgeRow(dependencies: LeaseDependencies, { waiter, search }: Row<Waiter>, call: Call): Promise<Judgement> {
@@ -89,7 +89,7 @@ async function judgeTask(
   if (grant === 'own') return 'granted';
   const mayWait = grant === 'none' || grant === 'lapsed';
   if (mayWait && !isOverdue(waiter, dependencies.clock.now())) return 'waits';
-  if (grant === 'other' || search.budget.over-- <= 0) return 'passed';
+  if (grant === 'other' || search.budget.removals-- <= 0) return 'passed';
   if (!(await canNotify(dependencies, waiter))) return 'passed';
   const outcome = await sendRefusal(dependencies, { waiter, search, grant }, call);
   if (outcome === 'overtaken') return 'undecided';
@@ -108,14 +108,14 @@ function sendRefusal(
     return failTask(dependencies, { waiter, error }, call);
   }
   return grant === 'shared'
-    ? repeatToTask(dependencies, { waiter, search }, call)
+    ? notifyOfSharedGrant(dependencies, { waiter, search }, call)
     : failOverdue(dependencies, { waiter, record }, call);
 }
 
-/** The states in which a call in line can receive no grant. A call that did not claim its grant in time has lost its position too. */
-const HAS_HAD_IT: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'released', 'broken']);
+/** The states in which a call in line has lost its position. `lapsed`: it did not claim its grant in time. */
+const HAS_LOST_POSITION: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'released', 'broken']);
 
-/** A caller that sleeps keeps its place even if the request had a grant that was not claimed, because the caller did not know of that grant. */
+/** Judges a place. It survives a grant that was not claimed, unlike a row: the caller was asleep, and did not know of that grant. */
 async function judgePlace(
   dependencies: LeaseDependencies,
   { waiter, search }: Row<Place>,
@@ -129,9 +129,9 @@ async function judgePlace(
   }
   if (isLive(waiter, { now: clock.now(), clockSkewMs }))
     return grant === 'none' || grant === 'lapsed' ? 'asleep' : 'passed';
-  const isOver = waiter.keepUntil + clockSkewMs <= clock.now();
-  if (!isOver || search.budget.over-- <= 0) return 'passed';
-  return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
+  const isExpired = waiter.keepUntil + clockSkewMs <= clock.now();
+  if (!isExpired || search.budget.removals-- <= 0) return 'passed';
+  return (await deleteExpiredRow(dependencies, waiter, call)) ? 'gone' : 'undecided';
 }
 
 async function judgeCall(
@@ -141,13 +141,13 @@ async function judgeCall(
 ): Promise<Judgement> {
   const now = dependencies.clock.now();
   const grant = grantOfRequest(dependencies, search, waiter);
-  const isCancelled = waiter.cancelledAt !== undefined; // its call must see that, until it is over
-  if (HAS_HAD_IT.has(grant) && !isCancelled) {
+  const isCancelled = waiter.cancelledAt !== undefined; // the row stays until it expires, because the call must see the flag
+  if (HAS_LOST_POSITION.has(grant) && !isCancelled) {
     await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
-  if (waiter.keepUntil <= now && search.budget.over-- > 0)
-    return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
+  if (waiter.keepUntil <= now && search.budget.removals-- > 0)
+    return (await deleteExpiredRow(dependencies, waiter, call)) ? 'gone' : 'undecided';
   if (isCancelled || isOverdue(waiter, now)) return 'passed';
   if (grant === 'own') return 'granted';
   return grant === 'none' ? 'waits' : 'passed';
@@ -159,58 +159,60 @@ const BATCH = 5;
 /** The hints name up to this many waiters. */
 export const MOST_NAMED = 24;
 
-/** A ticket that receives a grant. */
+/** A waiter, and the grant that it receives. */
 export interface NextGrant {
   waiter: Waiter;
   grant: NewGrant;
 }
 
+/** What a search finds: the waiters that the next write serves, and what it must know about the *others*, whom it does not serve. */
 export interface NextInLine {
-  /** The tickets that the next write serves, in the order of the line. */
+  /** The waiters to serve, in the order of the line. */
   nextGrants: NextGrant[];
-  /** Whether there are, or may be, waiters that the next write does not serve. */
+  /** Whether there are others, or may be. */
   others: boolean;
-  /** The ticket of the first waiter that the next write does not serve, if this call has read so far. */
+  /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
   next: string | undefined;
-  /** The tickets of the waiters that the next write does not serve, as far as the first page shows. */
-  waitingTickets?: string[];
-  /** The rows that are in line and receive nothing by the next write, as far as they were read. */
-  inLine: Waiter[];
-  /** The number of the waiter that a quick release serves, if that waiter passes no sleeper. */
-  number?: number | undefined;
-  /** What the first waiter asks for that the next write does not serve. */
+  /** What that waiter asks for, if it is awake. */
   behind: NewGrant | undefined;
+  /** That waiter, if the search has ended because it does not fit. */
+  blocked?: Waiter;
   /** Whether that waiter is a caller that sleeps. */
   isAsleep?: boolean;
-  /** Whether a place was passed over that keeps the mark as soon as the grant of its request has ended. */
-  hasPlaceOfHolder?: boolean;
-  /** The same waiter, if it does not fit. */
-  blocked?: Waiter;
-  /** Whether a task is among the waiters that the next write does not serve. */
+  /** The tickets of the others on the first page, beginning with `next`. */
+  waitingTickets?: string[];
+  /** Whether a task is among the others, so that a delayed repair is needed. */
   taskWaits: boolean;
-  /** The tickets of tasks that took the message that their wait has ended. */
+  /** The rows that are in line and cannot be served by the next write, of those that were read. */
+  inLine: Waiter[];
+  /** The arrival number of the waiter that a quick release serves, if that waiter does not pass a sleeper. */
+  number?: number | undefined;
+  /** Whether the line has a place of a holder's request. It keeps the mark as soon as that grant has ended. */
+  hasPlaceOfHolder?: boolean;
+  /** The tickets of tasks that accepted the message that their wait has ended. */
   refused: string[];
 }
 
 interface LineSearch {
   record: KeyRecord;
   reading: LineReading;
+  /** The grants that the next write ends. */
   ending: readonly Going[];
   /** The tickets that this call has served. */
   granted: readonly string[];
-  /** How many more rows that no longer wait this call ends or deletes. */
-  budget: { over: number };
-  /** The ticket of the call in line that hands off. That call is alive, so it receives its whole ttl and need not claim it. */
-  own?: string | undefined;
+  /** How many more rows this call may remove. */
+  budget: { removals: number };
+  /** The ticket of the call that hands off, if it is in line. That call is alive, so it receives its whole ttl and need not claim it. */
+  ownTicket?: string | undefined;
 }
 
 /**
- * Finds the waiters that are next: the oldest ones, as long as each fits. No waiter passes the first that does not fit. Deletes expired rows
+ * Finds the waiters that are next: from the first on, as long as each fits. No waiter passes one that does not fit. Deletes expired rows
  * (docs/protocols/queue.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function findNext(dependencies: LeaseDependencies, search: LineSearch, call: Call): Promise<NextInLine> {
-  const { record, reading, ending, own } = search;
+  const { record, reading, ending, ownTicket } = search;
   const { clockSkewMs } = dependencies;
   const line: NextInLine = {
     ...{ nextGrants: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false, refused: [] },
@@ -224,22 +226,22 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     noteJudgement(line, { waiter, judgement, reading, now: dependencies.clock.now() });
     // Places sort last, so no waiter that is awake comes after this row.
     if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isAsleep: true };
-    if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
+    if (reachesLimit(waiter)) return { ...line, others: true }; // waiters may be behind this pile of expired rows
     if (judgement !== 'waits') continue;
-    if (waiter.ticket !== own && (await mayLeaveTask(reading, { waiter, latest: now + clockSkewMs }))) {
+    if (waiter.ticket !== ownTicket && (await mayHaveLeftBeforeTask(reading, { waiter, latest: now + clockSkewMs }))) {
       line.inLine.push(waiter);
       line.others = true;
       continue;
     }
-    const asked = newGrantOf(waiter, own);
+    const asked = newGrantOf(waiter, ownTicket);
     const grant = { ...asked, room: roomUnder(cap, asked) };
-    // A second row of a request waits for the outcome of the first row, and keeps no caller out.
+    // This write serves an earlier row of the same request. This row waits for the outcome, and does not keep others out.
     if (line.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
       line.taskWaits ||= isTask(waiter);
       line.inLine.push(waiter);
       continue;
     }
-    // The schedule serves a task that this process cannot notify, and those behind it wait for their turn.
+    // This process has no client for the task, so the schedule must serve it. Those behind it wait for their turn.
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
       return { ...line, others: true, next: waiter.ticket, taskWaits: true };
     const isBlocked = used > grant.room;
@@ -263,23 +265,26 @@ interface Judged {
   now: number;
 }
 
-/** What the judgement of a row says about the line. */
+/** Notes what the judgement of a row says about the line. */
 function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
   if (judgement === 'undecided') line.others = true;
   if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) line.hasPlaceOfHolder = true;
-  if (judgement === 'gone' || judgement === 'refused') reading.skip(waiterKey(waiter));
+  if (judgement === 'gone' || judgement === 'refused') reading.noteDeleted(waiterKey(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
-  if (judgement === 'granted') reading.sawGranted(waiter);
+  if (judgement === 'granted') reading.noteGranted(waiter);
   if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.inLine.push(waiter);
 }
 
-/** Whether a caller may have left, by a clock that is ahead. A task behind it does not search by itself. */
-const mayLeaveTask = async (
+/**
+ * Whether the caller may have left already, by a clock that is ahead, while a task waits behind it. The caller would not claim its grant, and the task does
+ * not poll, so the hand-off passes over the caller.
+ */
+const mayHaveLeftBeforeTask = async (
   reading: LineReading,
   { waiter, latest }: { waiter: Waiter; latest: number },
 ): Promise<boolean> => !isTask(waiter) && waiter.deadline <= latest && (await reading.behind(waiter)).some(isTask);
 
-/** The line from the first waiter on that the next write does not serve. */
+/** Describes the waiters that the next write does not serve: this one, and those behind it. */
 async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
   const behind = await reading.behind(waiter);
   return {
@@ -291,8 +296,11 @@ async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
   };
 }
 
-/** What a ticket asks for. A caller receives only the window, until it claims its grant. @param own the ticket of the call that grants it */
-export function newGrantOf(waiter: Waiter, own?: string): NewGrant {
+/**
+ * The grant that a waiter asks for. A caller first receives only the grant window, because it may have crashed; its claim brings the whole ttl.
+ * @param ownTicket the ticket of the call that hands off, which is alive
+ */
+export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
   const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound, replace } = waiter;
   const { permit = { weight: EXCLUSIVE_WEIGHT, limit: null } } = waiter;
   const { limit, weight } = permit;
@@ -301,42 +309,43 @@ export function newGrantOf(waiter: Waiter, own?: string): NewGrant {
     ...{ name: requestName(waiter), holder, data, limit, weight, ticket: waiter.ticket },
     ...{ execution, target, graceMs, bound, replace },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
-    ...(isTask(waiter) || waiter.ticket === own ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
+    ...(isTask(waiter) || waiter.ticket === ownTicket ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };
 }
 
-/** What the record shows about the request of a row. */
+/** Finds out what the record, with the grants that are about to end, shows about the request of a row. */
 function grantOfRequest(
   { clock }: LeaseDependencies,
-  { record, reading, ending: leaving, granted }: LineSearch,
+  { record, reading, ending: goingGrants, granted }: LineSearch,
   waiter: Waiter,
 ): GrantOfRequest {
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
-  const gone = leaving.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
-  // A call that knows the request may have ended the grant before its task was notified.
-  if (gone?.how === 'released' || gone?.how === 'broken') return gone.entry.isEnding ? endingOf(gone.entry) : gone.how;
+  const going = goingGrants.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
+  // The grant is being released or broken, perhaps before its task was notified: another call of the request can release it.
+  if (going?.how === 'released' || going?.how === 'broken')
+    return going.entry.isEnding ? endingOf(going.entry) : going.how;
   const how = ending(record, name);
-  if (gone && how === 'superseded') return how;
-  if (gone && gone.entry.ticket !== waiter.ticket) return 'none';
-  if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
+  if (going && how === 'superseded') return how;
+  if (going && going.entry.ticket !== waiter.ticket) return 'none';
+  if (going) return going.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const entry = entryOf(record, name);
-  // Another call notifies its task, even if the grant has ended since.
+  // The call that made the grant to this row notifies its task, even if the grant has ended since.
   if (entry ? entry.ticket === waiter.ticket : how && reading.wasGranted(waiter)) return 'own';
   if (how) return how;
   if (!entry) return 'none';
   return isShared(entry, newGrantOf(waiter)) && entry.expiresAt > clock.now() ? 'shared' : 'other';
 }
 
-/** Whether a row is answered with the grant that its request has by another row, or by a plain call. */
+/** Whether the grant that a request has by another row, or by a plain call, can answer this row too. */
 const isShared = (entry: HolderEntry, { ticket, weight }: NewGrant): boolean =>
   entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
 
 /**
- * Sends a task the grant that the request has by another ticket, or InvalidRequest if the task expects another end of the grant. Each message
- * gives the grant a new version. The search keeps the record with that version, because the next row may be of the same request.
+ * Notifies a task of the grant that its request has by another ticket, or of InvalidRequest if the task expects another end of the grant. Each message
+ * gives the grant a new version. The search keeps the record with that version, because a later row may belong to the same request.
  */
-async function repeatToTask(
+async function notifyOfSharedGrant(
   dependencies: LeaseDependencies,
   { waiter, search }: Row<WaitingTask>,
   call: Call,
@@ -354,8 +363,8 @@ async function repeatToTask(
 }
 
 /**
- * Ends an overdue task. The record that was passed may be older than its ticket, so this reads the record again.
- * @returns `overtaken`: nothing was sent, because the task has a grant that the record did not show, or its request has one by another row
+ * Ends an overdue task. Reads the record again first, because the task may have joined and received a grant since it was read.
+ * @returns `overtaken`: nothing was sent, because the task has such a grant, or its request has one by another row
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failOverdue(

@@ -9,9 +9,9 @@ import type { NextGrant, NextInLine } from './next.ts';
 import { leftToSchedule } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
 
-// The messages of a hand-off: to the tasks that have just received grants, and to the repair about those behind them.
+// The messages that follow a hand-off: to tasks that have just received grants, and delayed repairs for the tasks behind them.
 
-/** The versions that a write has given new entries, by name. */
+/** The versions that a write has given to new entries, by the name of the request. */
 export type Versions = ReadonlyMap<string, string>;
 
 interface NotifyingGranted {
@@ -20,7 +20,10 @@ interface NotifyingGranted {
   unnotified: Set<string>;
 }
 
-/** @returns the grants whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
+/**
+ * Notifies the tasks of their grants. If a task waits behind the new holders, sends a delayed repair.
+ * @returns the grants whose tasks were gone, and so were never notified: this call sent the first message about them
+ */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
   { line: { nextGrants, behind, taskWaits }, ...notifying }: NotifyingGranted & { line: NextInLine },
@@ -38,7 +41,11 @@ export async function notifyGranted(
   return goneTasks;
 }
 
-/** A failure after the grant is not the caller's: the schedule notifies the task. */
+/**
+ * Notifies a task of the grant that it has just received. Logs a failure: the call that hands off has done its own work, and the schedule notifies
+ * the task later.
+ * @returns the grant, if its task was gone
+ */
 async function notifyTask(
   dependencies: LeaseDependencies,
   { nextGrant: { waiter, grant }, record, versions, unnotified }: NotifyingGranted & { nextGrant: NextGrant },
@@ -46,9 +53,9 @@ async function notifyTask(
 ): Promise<HolderEntry | undefined> {
   const entry = entryOf(record, grant.name);
   if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
-  // If the answer of the write was lost, a call with another task of the request may have notified that other task since.
+  // Another version: while the answer of this write was lost, another call has passed the grant to another task of the request, and notified that task.
   if (entry.version !== versions.get(grant.name)) return undefined;
-  // If this call was paused for longer than the ttl, another grant may have replaced its own.
+  // Expired: this call was paused for longer than the ttl, and another call may have taken the key over.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
   unnotified.add(waiter.ticket);
   try {

@@ -14,40 +14,43 @@ import {
   type Waiter,
   type WaitingTask,
 } from './waiters.ts';
-import { deleteOver } from './waiting-calls.ts';
+import { deleteExpiredRow } from './waiting-calls.ts';
 
-// What the repair does with the rows of a line, whatever it is for.
+// Which rows of a line the repair ends, and when it notifies a task that the granting call has not notified.
+//
+//   granted        + NOTIFIED_AFTER_MS              deadline of the task        + MAX_PAST_DEADLINE_MS
+//      |- granting call -|------ the repair notifies the task -----------------------------|- nobody: the grant expires
 
-/** The call that wrote a grant notifies its task within moments, or never. */
+/** The call that wrote a grant notifies its task within this time, or has crashed. */
 const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that cannot be notified (Step
- * Functions may lack the use of a KMS key, for instance) would keep that grant permanently.
+ * A task with the documented timeout has ended this long after its deadline. Without this bound, a task that cannot be notified (for example because Step
+ * Functions may not use a KMS key) would keep its grant forever, because each try renews the grant.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** The repair of one key usually takes no longer. */
+/** The repair of one key usually takes at most this long. */
 export const LAST_KEY_MS = 5000;
 
-/** A run ends this many rows of one key unless its time is nearly up, and more rows only while it has time to spare for the other keys. */
-const MIN_GOING = 100;
+/** A run ends this many rows of one key even if it has no time to spare for other keys. */
+const MIN_ROWS = 100;
 
-/** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
+/** The number of rows that end at once. More would take writes from the callers: a partition of DynamoDB takes a thousand a second. */
 const FAILURES_AT_ONCE = 5;
 
-/** Whether the task of a grant, whose ticket is still there, should know of it by now. */
+/** Whether the task of a grant should have been notified by now. If its row is still there, perhaps it was not. */
 export const isTaskLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
-/** Whether the repair still notifies a task. If not, the grant ends at its expiry. A bound grant has no expiry, so its task is always notified. */
+/** Whether the repair still notifies a task. If not, its grant ends at the expiry. A bound grant has no expiry, so its task is always notified. */
 export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
   waiter.bound || waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Overdue {
   /** Ends an overdue task, or notifies it of the grant that its request has. */
   fail(waiter: WaitingTask): Promise<NotifyOutcome | 'overtaken'>;
-  /** With less time left than this, the rest of a long line is left to the next run. */
+  /** With less time left than this, a run leaves the rest of a long line to the next run. */
   spareMs: number;
 }
 
@@ -57,11 +60,10 @@ interface OverdueRows {
 }
 
 /**
- * Whether the line needs its mark. Rows of callers that have left do not count, nor do overdue tasks, which can be granted nothing, nor rows of
- * requests that have their grant. Waiters may be behind too many expired rows.
+ * Whether the line needs its mark, because it has a waiter that may receive a grant. If there are too many expired rows, such a waiter may be behind them.
  * @throws HoldfastError Throttled, Unavailable
  */
-export async function isAnyWaiting(
+export async function needsMark(
   dependencies: LeaseDependencies,
   { key, isGranted }: OverdueRows,
   call: Call,
@@ -69,18 +71,17 @@ export async function isAnyWaiting(
   const reachesLimit = expiredRowLimit(dependencies.clock.now());
   for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
-    const isHere = isWaiting(waiter, now) && !isOverdue(waiter, now);
+    const isAwake = isWaiting(waiter, now) && !isOverdue(waiter, now);
     const isAsleep = isPlace(waiter) && isLive(waiter, { now, clockSkewMs: dependencies.clockSkewMs });
-    if ((isHere || isAsleep) && !isGranted(waiter)) return true;
+    if ((isAwake || isAsleep) && !isGranted(waiter)) return true;
     if (reachesLimit(waiter)) return true;
   }
   return false;
 }
 
 /**
- * Ends overdue tasks, also while the holder goes on. Otherwise TTL would delete such a ticket, and its task would never end. Deletes expired rows of
- * callers.
- * @returns how many tasks Step Functions gave no answer about
+ * Ends overdue tasks, even while the holder goes on: otherwise TTL would delete their rows, and the tasks would never end. Deletes expired rows of callers.
+ * @returns for how many tasks the message is unanswered
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failAllOverdue(
@@ -97,14 +98,14 @@ export async function failAllOverdue(
   let [met, unanswered] = [0, 0];
   const ending: Waiter[] = [];
   const end = async (row: Waiter) => {
-    if (!isTask(row)) await deleteOver(dependencies, row, call);
+    if (!isTask(row)) await deleteExpiredRow(dependencies, row, call);
     else if ((await fail(row)) === 'unanswered') unanswered++;
   };
   const endAll = () => Promise.all(ending.splice(0).map(end));
   for await (const waiter of readWaiters(dependencies, overdue, call)) {
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
-    if (call.timeLeftMs() < (met++ < MIN_GOING ? LAST_KEY_MS : spareMs)) break;
+    if (call.timeLeftMs() < (met++ < MIN_ROWS ? LAST_KEY_MS : spareMs)) break;
     ending.push(waiter);
     if (ending.length === FAILURES_AT_ONCE) await endAll();
   }

@@ -21,11 +21,14 @@ import {
 } from './waiters.ts';
 
 /**
- * Gives the request of a callback its id. The code that submits a callback may run again with the same callback, also after its end
- * (docs/protocols/tasks.md#a-callback-is-submitted-twice), and must name the same request. The hash keeps the callback id secret in answers.
+ * Gives the request of a callback a request id that is derived from the callback id. Code that submits a callback may run again, even after the callback
+ * has ended (docs/protocols/tasks.md#a-callback-is-submitted-twice), and must name the same request. The hash keeps the callback id secret in answers.
  * @throws HoldfastError InvalidRequest if the deployment serves no durable functions
  */
-export function ofCallback({ executions = ANY_EXECUTION }: LeaseDependencies, input: AcquireInput): AcquireInput {
+export function withRequestOfCallback(
+  { executions = ANY_EXECUTION }: LeaseDependencies,
+  input: AcquireInput,
+): AcquireInput {
   const { callbackId = '', requestId } = input;
   if (executions.durableFunctions === undefined)
     throw invalidRequest([
@@ -42,8 +45,8 @@ interface Parking {
 }
 
 /**
- * Parks a task or a callback (docs/protocols/tasks.md#park). Writes its row first, even if the task could be
- * granted at once: if this call is interrupted, the schedule finds the row and goes on.
+ * Parks a task or a callback (docs/protocols/tasks.md#park). Writes its row first, even if the key is free: if this call is interrupted, the schedule finds
+ * the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a grant of another weight or mode), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function park(dependencies: LeaseDependencies, parking: Parking, call: Call): Promise<Parked> {
@@ -76,7 +79,8 @@ async function putInLine(
 }
 
 /**
- * Sends QueueFull to a task that parks in a full namespace, so that an earlier ticket of the task receives no grant after the refusal.
+ * Refuses a task that parks in a full namespace. The task receives QueueFull as a message too, so that an earlier ticket of it cannot receive a grant after
+ * the refusal.
  * @returns the waiter if the task already has a result, such as the grant of an earlier ticket; undefined if the namespace is not full
  * @throws HoldfastError QueueFull, Throttled, Unavailable
  */
@@ -100,7 +104,7 @@ async function answeredInFullNamespace(
   }
 }
 
-/** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */
+/** `waits`: the task waits, or may wait. `notified`: the task does not wait any more, or another call is about to notify it. */
 type ParkOutcome = 'waits' | 'notified';
 
 interface Entering {
@@ -108,21 +112,22 @@ interface Entering {
   waiter: WaitingTask;
 }
 
+/** Raises the mark for a task whose row is written. If the request has or had a grant, decides by that grant. */
 async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<ParkOutcome> {
-  for (let over: KeyRecord | undefined; ; ) {
-    const { won, record, isRuined, ...counts } = await lock.markTask(waiter.ticket, over);
+  for (let expired: KeyRecord | undefined; ; ) {
+    const { won, record, isRuined, ...counts } = await lock.raiseMarkForTask(waiter.ticket, expired);
     const arrival = { lock, waiter, record };
-    if (lock.granted(record).has(waiter.ticket)) return 'notified'; // the call that granted it notifies the task
-    const own = isRuined ? 'unknown' : lock.own(record);
-    const isTakenOver = over !== undefined && !won && own === undefined;
-    over = undefined;
-    if (isTakenOver) continue; // another request has the lock, so the first mark may be raised
+    if (lock.ticketsOfHolders(record).has(waiter.ticket)) return 'notified'; // by the call that has made the grant
+    const own = isRuined ? 'unknown' : lock.ownGrant(record);
+    const isTakenOver = expired !== undefined && !won && own === undefined;
+    expired = undefined;
+    if (isTakenOver) continue; // another request has taken the key over, so the request has no grant, as at first
     let outcome: ParkOutcome | 'again' = 'again';
     if (won || own === undefined) outcome = await arrive(dependencies, { ...arrival, ...counts }, call);
     else if (typeof own === 'string') outcome = await refuseTask(dependencies, { ...arrival, why: own }, call);
     else if (own.expiresAt > dependencies.clock.now())
       outcome = await takeGrant(dependencies, { ...arrival, repeated: own.claimTtlMs === undefined }, call);
-    else over = record;
+    else expired = record;
     if (outcome !== 'again') return outcome;
   }
 }
@@ -132,7 +137,7 @@ interface Arrival extends Entering {
   record: KeyRecord;
 }
 
-/** The record is marked, or the lock is free. So the call that ends a grant finds the row, or this call serves the line. */
+/** Serves the line if the key is free. Otherwise the task waits: the record is marked, so the call that ends a grant finds its row. */
 async function arrive(
   dependencies: LeaseDependencies,
   { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<MarkWritten, 'arrivals' | 'lineOut'>,
@@ -141,11 +146,11 @@ async function arrive(
   if (lock.freeAt(record) <= dependencies.clock.now()) {
     const { served, unnotified, end, record: after } = await lock.handOff(record);
     if (unnotified?.has(waiter.ticket)) return 'waits';
-    if (served.includes(waiter.ticket) || lock.granted(after).has(waiter.ticket)) return 'notified';
-    // A hand-off that stopped at too many expired rows has not seen the ticket.
+    if (served.includes(waiter.ticket) || lock.ticketsOfHolders(after).has(waiter.ticket)) return 'notified';
+    // An empty line without a grant to the task: another call has notified it and deleted its row. If the row is there, the hand-off did not read so far.
     return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
-  const correct = async (inLine: number) => lock.correct(arrivals, inLine);
+  const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   if (await isLineFull(dependencies, { key: waiter.key, arrivals, lineOut, correct }, call))
     return refuseFull(dependencies, { lock, waiter }, call);
   await lock.sendDelayedRepair(record, waiter.ticket);
@@ -153,7 +158,7 @@ async function arrive(
 }
 
 /**
- * Refuses a task whose request had a grant that has ended, or was superseded. If the message is unanswered, the ticket stays, and the next call that reads the ticket
+ * Refuses a task whose request had a grant that has ended, or was superseded. If the message is unanswered, the row stays, and the next call that reads it
  * refuses the task.
  */
 async function refuseTask(
@@ -161,13 +166,12 @@ async function refuseTask(
   { lock, waiter, record, why }: Arrival & { why: 'released' | 'broken' | 'superseded' | 'unknown' },
   call: Call,
 ): Promise<ParkOutcome> {
-  const outcome = await failTask(dependencies, { waiter, error: lock.lost(why, record) }, call);
+  const outcome = await failTask(dependencies, { waiter, error: lock.errorOfEnded(why, record) }, call);
   return outcome === 'unanswered' ? 'waits' : 'notified';
 }
 
 /**
- * Removes the task from a full line. Fails the task first, as cancel does, so that a call that has just read the ticket cannot notify the task
- * after this call has refused the task.
+ * Removes the task from a full line. Fails the task first: a call that has just read its row then cannot notify the task of a grant after this refusal.
  * @throws HoldfastError QueueFull
  */
 async function refuseFull(
@@ -177,16 +181,16 @@ async function refuseFull(
 ): Promise<ParkOutcome> {
   const full = queueFull(waiter.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
   const outcome = await notifyFailed(dependencies, { waiter, error: full }, call);
-  if (outcome === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
-  if (outcome === 'gone' && lock.granted(await lock.read()).has(waiter.ticket)) return 'notified';
+  if (outcome === 'unanswered') return 'waits'; // the task may still wait, so its row must stay
+  if (outcome === 'gone' && lock.ticketsOfHolders(await lock.read()).has(waiter.ticket)) return 'notified';
   await deleteWaiter(dependencies, waiter, call);
   throw full;
 }
 
 /**
- * Passes the grant of the request, which a call or an older try of the task has, to this task, and notifies the task. So the schedule looks for this
- * ticket if the call exits early, or if its message is unanswered.
- * @param repeated true if another call or task may have had the grant. Then the grant stays if the task is gone
+ * Passes the grant that a call or an older try of the task has to this task, and notifies it. The grant then names this ticket, so if this call crashes or
+ * the message is unanswered, the schedule finds the task.
+ * @param taking `repeated`: whether another call or task may know of the grant. Then the grant stays even if this task is gone
  */
 async function takeGrant(
   dependencies: LeaseDependencies,

@@ -9,29 +9,34 @@ import { parkedAtOf, placeOf, putWaiter, ttlOfWaiter, type WaiterRequest, type W
 import { isOpenTo, withdrawnIn } from './waiting-calls.ts';
 
 // The places of callers that sleep between two calls (docs/protocols/places.md).
+//
+//   put or extended      awakeAt     + SLACK_MS        keepUntil        + margin
+//         |----- asleep -----|--- late ---|---- absent ----|--- expired ---|
+//         |- others leave a free key to it -|              |- only a slow clock may still extend the place
+//         |------------------ the place keeps the mark --------------------|
 
-/** This many positions at the front are counted from rows. Positions behind them are estimates. */
-export const EXACT = 20;
+/** Positions up to this one are counted from rows. Positions behind it are estimates. */
+export const EXACT_POSITIONS = 20;
 
-/** If a caller is later than this, others no longer leave the key to it. */
+/** If a caller is later than this, others no longer leave a free key to it. */
 const SLACK_MS = 10_000;
 
 /** How long a place stays after its caller was due. */
 const KEEP_MS = 60_000;
 
 /**
- * A place far from the front is written only this often, because each write costs. Callers that died asleep count for as long, so a key whose whole line
- * was killed may stand free for three and a half minutes.
+ * The shortest `awakeAt` of a place far from the front, because each extension is a write. The price: callers that died asleep count for as long, so a
+ * key whose whole line was killed may stand free for three and a half minutes.
  */
 export const FAR_MS = 210_000;
 
 export type Place = WaitingCall & { awakeAt: number };
 
-/** Whether the place keeps the mark. The margin counts, because a call whose clock is behind may still extend the place then. */
+/** Whether the place keeps the mark. It does so for the margin after `keepUntil`, because a call whose clock is behind may still extend it then. */
 export const isLive = ({ cancelledAt, keepUntil }: Place, { now, clockSkewMs }: { now: number; clockSkewMs: number }) =>
   cancelledAt === undefined && keepUntil + clockSkewMs > now;
 
-/** Whether others leave a free key to the caller of the place for a moment. */
+/** Whether the caller is asleep or only a little late, so that others leave a free key to it for a moment. */
 export const isExpected = ({ cancelledAt, awakeAt }: Pick<Place, 'cancelledAt' | 'awakeAt'>, now: number): boolean =>
   cancelledAt === undefined && awakeAt + SLACK_MS > now;
 
@@ -52,28 +57,28 @@ const timesOfPlace = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, 
   return { awakeAt, keepUntil: awakeAt + KEEP_MS };
 };
 
-/** How long the place of a caller stays after the answer, in milliseconds. */
+/** For how long an answer promises to keep the place, in milliseconds. */
 export const keptMsOf = (sleepMs: number): number => sleepMs + KEEP_MS;
 
-/** Whether a place must be written again, because it would not stay for as long as the answer promises (`keptMs`). */
+/** Whether a place must be extended. Near the front always, and otherwise only if it would not stay for as long as the answer promises. */
 export const isTooShort = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) =>
   isNear || awakeAt < now + sleepMs;
 
-/** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/** Writes a new place. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export const putPlace = (
   dependencies: LeaseDependencies,
   { asked, ticket, number, ...sleeping }: Sleeper,
   call: Call,
 ): Promise<void> => {
   const times = timesOfPlace(sleeping, dependencies.clock.now());
-  // With the deadline 0 the row is overdue, so no hand-off serves it as a call that waits.
+  // The deadline 0 makes the row overdue for every function that knows only calls that wait, so a hand-off does not serve it.
   const place: Place = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
   return putWaiter(dependencies, place, call);
 };
 
 /**
  * Extends the place of a caller that has come back in time.
- * @returns the place, if it was withdrawn or superseded. `gone` also if the place is of a request with other terms, or has expired
+ * @returns the place, if it was withdrawn or superseded. `gone`: there is no such place, it has expired, or its request has other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function extendPlace(
@@ -103,8 +108,8 @@ export async function extendPlace(
   return ('old' in outcome && withdrawnIn(outcome.old, asked)) || 'gone';
 }
 
-/** The position of an arrival, by the hints of the record. The counter of arrivals may begin again, and then an earlier number is above it. */
-export function estimatedPlace(
+/** The position of an arrival, by the hints of the record. A number above the counter of arrivals is from before the counter began again: position 1. */
+export function estimatedPosition(
   { arrivals = 0, lineOut = 0 }: { arrivals?: number | undefined; lineOut?: number | undefined },
   number: number | undefined,
 ): number {

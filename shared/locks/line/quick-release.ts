@@ -25,9 +25,9 @@ import {
 } from './waiters.ts';
 
 /**
- * Releases an exclusive grant that was made while others were in line. Looks at the line at once, and hands the key off by the lease id, in place of a
- * write that is bound to lose (docs/protocols/queue.md#quick-release).
- * @returns undefined if the plain release must decide. With `unanswered` it must too, but the key may have been handed off already
+ * Releases an exclusive grant that was made while others were in line. Because of their mark, a plain release would lose its first write. So this reads the
+ * line first, and hands the key off in one write (docs/protocols/queue.md#quick-release).
+ * @returns undefined if the plain release must decide. `unanswered`: it must decide too, but the key may have been handed off already
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
  */
 export async function releaseInLine(
@@ -46,19 +46,19 @@ export async function releaseInLine(
   if (!won) return isOurs ? 'handedOff' : unanswered ? 'unanswered' : undefined;
   if (isTask(served.waiter) || line.taskWaits) {
     const { handOff } = await import('./hand-off.ts');
-    await handOff(dependencies, { record, given: { line, versions } }, call);
+    await handOff(dependencies, { record, justGranted: { line, versions } }, call);
   }
   return 'handedOff';
 }
 
-/** The plain release can end the grant without the line. */
+/** Leaves the grant to the plain release if the line cannot be read. */
 function plainIfUnread(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
 }
 
 /**
- * Finds the next waiter, before the release has proved that it holds the key. Reads one page, and changes nothing.
- * @returns undefined if only the record can decide: the line is empty, others would share the key, a task is overdue, or the ticket of the grant is still there
+ * Finds the next waiter. Reads one page, and changes nothing, because the release has not proved yet that it holds the key.
+ * @returns undefined if a hand-off must decide: the line is empty, others would share the key, a task is overdue, or the row of the grant is still there
  */
 async function peek(
   dependencies: LeaseDependencies,
@@ -75,21 +75,21 @@ async function peek(
     else if (isPlace(waiter) && isInLine(waiter, now)) sleeper ??= waiter;
     if (++read === FIRST_PAGE) break;
   }
-  // If a task waits, a caller whose deadline is within the margin is passed over. By a clock that is ahead it may have left, and the task does not look by itself.
+  // If a task waits, pass over callers whose deadline is within the margin: by a clock that is ahead they may have left, and the task does not poll.
   const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
-  const [waiter, ...behind] = waiting.filter((one) => isTask(one) || one.deadline > latest);
+  const [waiter, ...behind] = waiting.filter((row) => isTask(row) || row.deadline > latest);
   if (!waiter)
     return sleeper && waiting.length === 0 ? { ...NO_GRANT, next: sleeper.ticket, isAsleep: true } : undefined;
   const grant = newGrantOf(waiter);
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
-  const first = sleeper?.ticket;
-  // The numbers of a crowd that came at once are too low, and only the record shows that. So a number is used only if sleepers are behind the waiter.
-  const passesNoSleeper = first !== undefined && first > waiter.ticket;
+  const sleeperTicket = sleeper?.ticket;
+  // In a crowd that came at once, numbers are too low, which only the record shows. So use a number only if the page shows a sleeper behind the waiter.
+  const passesNoSleeper = sleeperTicket !== undefined && sleeperTicket > waiter.ticket;
   return {
     nextGrants: [{ waiter, grant }],
-    others: next !== undefined || first !== undefined || read === FIRST_PAGE,
-    next: next?.ticket ?? first,
+    others: next !== undefined || sleeperTicket !== undefined || read === FIRST_PAGE,
+    next: next?.ticket ?? sleeperTicket,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
     inLine: [],
@@ -110,7 +110,7 @@ const NO_GRANT: NextInLine = {
 };
 
 /**
- * Ends the grant, and leaves the key free for callers that sleep. Then hands off, because a task that joined meanwhile does not look by itself.
+ * Ends the grant, and leaves the key free for callers that sleep. Then hands off, because a task may have joined meanwhile, and tasks do not poll.
  * @returns as `releaseInLine`
  */
 async function leaveAsleep(
@@ -146,10 +146,10 @@ interface QuickHandOff {
   served: NextInLine['nextGrants'][number];
 }
 
-/** `isOurs`: a try of the SDK has landed before the one that lost, and the new holder has extended or claimed its grant since. */
+/** `isOurs`: an earlier try of the SDK has landed, and the new holder has claimed or extended its grant since. */
 type Passed = Written & { isOurs: boolean; versions: ReadonlyMap<string, string> };
 
-/** Ends the grant by its id, and grants to the next waiter. The mark stays. */
+/** Ends the grant and makes the next one, in one write. The lease id in the condition is the proof. The mark stays. */
 async function pass(
   dependencies: LeaseDependencies,
   { key, proof, line, served }: QuickHandOff,

@@ -20,7 +20,7 @@ import { sendNextRepair } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { failOverdue, newGrantOf } from './next.ts';
 import { canNotify, endUnnotified, type NotifyOutcome, sendHeartbeat } from './notify.ts';
-import { failAllOverdue, isAnyWaiting, isStillNotified, isTaskLate, LAST_KEY_MS } from './overdue.ts';
+import { failAllOverdue, isStillNotified, isTaskLate, LAST_KEY_MS, needsMark } from './overdue.ts';
 import { deleteWaiter, isOverdue, isTask, readWaiters, type Waiter, type WaitingTask } from './waiters.ts';
 import { deleteUnlessWithdrawn } from './waiting-calls.ts';
 
@@ -30,7 +30,7 @@ export interface RepairCounts {
   granted: number;
   /** Tasks that were notified of a grant on record. */
   notified: number;
-  /** Tasks about which Step Functions gave no answer. The next run tries again. */
+  /** Tasks whose message is unanswered. The next run tries again. */
   unanswered: number;
 }
 
@@ -38,16 +38,17 @@ export interface RepairCounts {
 export interface KeyRepair {
   key: string;
   repaired: RepairCounts;
-  /** With less time left than this, the rest of a long line is left to the next run. */
+  /** With less time left than this, a run leaves the rest of a long line to the next run. */
   spareMs: number;
   questions: Questions;
-  /** Whether a message asks for this look. If the key stays held, another message follows. */
-  isMessage: boolean;
+  /** Whether this is a delayed repair. If the key stays held, another one follows. */
+  isDelayed: boolean;
 }
 
-/** The most that one run does for one key. */
+/** A run hands a key off up to this many times. */
 const MAX_HAND_OFFS = 10;
-const MAX_LATE = 100;
+/** A run reads up to this many rows of a key for tasks that were not notified. */
+const MAX_LATE_ROWS = 100;
 
 interface Repair {
   record: KeyRecord;
@@ -55,24 +56,24 @@ interface Repair {
 }
 
 /**
- * Finishes what an interrupted call left undone, and grants the room of expired holders to the line (docs/protocols/tasks.md#repair).
- * @returns whether to look at the key again in this run: a third-party client holds it, and does not hand it off
+ * Finishes what an interrupted call left undone, and hands off the room of expired holders (docs/protocols/tasks.md#repair).
+ * @returns whether this run should repair the key again: a third-party client holds it, and will not hand it off
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function repairKey(
   dependencies: LeaseDependencies,
-  { key, repaired, spareMs, questions, isMessage }: KeyRepair,
+  { key, repaired, spareMs, questions, isDelayed }: KeyRepair,
   call: Call,
 ): Promise<boolean> {
   let record = await readKey(dependencies, key, call);
   const line = { key, isGranted: (waiter: Waiter) => isGranted(record, waiter) } as const;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
-  record = await markAgain(dependencies, record, call);
+  record = await restoreMark(dependencies, record, call);
   if (record.latest) await (await import('./replace.ts')).repairReplaced(dependencies, record, call);
-  // Before the line is served: that may notify an older try of the task, and so give the grant a version that this call has not seen.
+  // Notify before serving the line: a hand-off may notify another try of the task, and then the grant has a version that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readKey(dependencies, key, call);
-  record = await passOn(dependencies, { record, repaired }, call);
+  record = await passBoundGrants(dependencies, { record, repaired }, call);
   let next: Waiter | undefined;
   let isServed = false;
   for (let tries = 0; tries < MAX_HAND_OFFS && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
@@ -83,34 +84,34 @@ export async function repairKey(
     if (blocked && (await deleteDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
-  // A hand-off sends the message about its own grants.
-  if (isMessage && next && !isServed) await sendNextRepair(dependencies, { record, next }, call);
+  // If the line was served, the hand-off has sent a delayed repair if one is needed.
+  if (isDelayed && next && !isServed) await sendNextRepair(dependencies, { record, next }, call);
   const due = dueKeyOf(record, { withTtl: questions.withTtl, now: dependencies.clock.now() });
   if (due) questions.due.set(key, due);
   return record.thirdParty !== undefined && hasYoungWaiter(dependencies, key, call);
 }
 
-/** The same for a key that a third-party client held when the run came to it. @returns whether such a client still holds it */
+/** Repairs a key again that a third-party client held before. @returns whether such a client still holds it */
 export async function repairAgain(
   dependencies: LeaseDependencies,
   { key, repaired }: Pick<KeyRepair, 'key' | 'repaired'>,
   call: Call,
 ): Promise<boolean> {
-  const seen = await markAgain(dependencies, await readKey(dependencies, key, call), call);
+  const seen = await restoreMark(dependencies, await readKey(dependencies, key, call), call);
   const { granted, record } = await handOff(dependencies, { record: seen }, call);
   repaired.granted += granted.length;
   return record.thirdParty !== undefined;
 }
 
-/** Puts back a mark that a third-party client has removed, or TTL, so that no other call passes those in line. */
-async function markAgain(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<KeyRecord> {
+/** Restores a mark that a third-party client or TTL has removed, so that nobody passes those in line. */
+async function restoreMark(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<KeyRecord> {
   const { key } = record;
-  const waiting = { key, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
-  if (record.mark !== undefined || !(await isAnyWaiting(dependencies, waiting, call))) return record;
+  const waiting = { key, isGranted: (waiter: Waiter) => hasGrant(dependencies, record, waiter) };
+  if (record.mark !== undefined || !(await needsMark(dependencies, waiting, call))) return record;
   return (await mark(dependencies, { key, condition: isUnmarked, left: 1 }, call)).record;
 }
 
-/** The line of a busy key of third-party clients is looked at again in the same run while its newest ticket is younger than this. */
+/** A run repairs a busy key of third-party clients again while the newest waiter is younger than this. An older line seems to be left behind. */
 const YOUNG_MS = 600_000;
 
 async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
@@ -122,33 +123,33 @@ async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call
 const isGranted = (record: KeyRecord, waiter: Waiter): boolean =>
   entryOf(record, requestName(waiter))?.ticket === waiter.ticket;
 
-/** Whether the request of a row has a grant, by whichever row. */
-const hasPermit = ({ clock }: LeaseDependencies, record: KeyRecord, waiter: Waiter): boolean =>
+/** Whether the request of a row has a grant, by this row or another. */
+const hasGrant = ({ clock }: LeaseDependencies, record: KeyRecord, waiter: Waiter): boolean =>
   Number(entryOf(record, requestName(waiter))?.expiresAt) > clock.now();
 
 /**
- * The ticket of a grant is still there, so perhaps its task was never notified. Notifies it, under a new version.
+ * Notifies the tasks of grants whose rows are still there: the call that made such a grant may have crashed before it notified the task.
  * @returns whether the record may have changed
  */
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
   const { clock, clockSkewMs } = dependencies;
   if (!record.entries.some((entry) => isTaskLate(entry, clock.now()))) return false;
   let [read, isChanged] = [0, false];
-  for await (const waiter of readWaiters(dependencies, { key: record.key, firstPage: MAX_LATE }, call)) {
-    if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) break;
+  for await (const waiter of readWaiters(dependencies, { key: record.key, firstPage: MAX_LATE_ROWS }, call)) {
+    if (read++ === MAX_LATE_ROWS || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
     if (!entry || !isTaskLate(entry, clock.now())) continue;
-    // No other grant replaces this one before the margin is over.
+    // Leave a grant that may be taken over to the hand-off: another call could replace it while this one notifies its task.
     if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
-      // The grant was claimed, and its call died before it deleted the row.
+      // A call has claimed the grant, and crashed before it deleted its row.
       if (entry.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, waiter, call);
       continue;
     }
     if (!isStillNotified(waiter, clock.now())) continue;
     isChanged = true;
     if (entry.isEnding) {
-      await endMarked(dependencies, { record, entry, waiter, repaired }, call);
+      await failTaskOfEndingGrant(dependencies, { record, entry, waiter, repaired }, call);
       continue;
     }
     await notify(dependencies, { record, entry, waiter, repaired, isOurs: false }, call);
@@ -163,7 +164,7 @@ interface NotifyingKey extends Repair {
   isOurs: boolean;
 }
 
-/** @returns the record as it was last seen */
+/** Notifies a task of its grant. @returns the record as last seen */
 async function notify(
   dependencies: LeaseDependencies,
   { record, entry, waiter, repaired, isOurs }: NotifyingKey,
@@ -174,34 +175,42 @@ async function notify(
   let current = notified.record;
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'accepted') repaired.notified++;
-  const now = entryOf(current, entry.name);
-  if (outcome === 'gone' && now && isBound(now) && mayBeUnnotified({ ...now, heartbeatAt: now.beatAt }))
-    current = (await noteUnnotified(dependencies, { key: record.key, entry: now }, call)).record;
+  const latest = entryOf(current, entry.name);
+  if (outcome === 'gone' && latest && isBound(latest) && mayBeUnnotified({ ...latest, heartbeatAt: latest.beatAt }))
+    current = (await noteUnnotified(dependencies, { key: record.key, entry: latest }, call)).record;
   if (outcome === 'accepted' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
-  // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the grant.
+  // A task that is gone may have received an earlier message whose answer was lost. So only the end of the execution or the expiry may end the grant.
   if (outcome !== 'gone' || entry.execution === undefined) return current;
   const { execution } = entry;
   repaired.granted += (await endGrantsOf(dependencies, { key: record.key, execution }, call)).granted;
   return current;
 }
 
-/** Marks a bound grant as one of which perhaps no task was notified. */
+/** Notes in the record that perhaps no task was notified of a bound grant. The note is void as soon as the grant has another version. */
 const noteUnnotified = (
   dependencies: LeaseDependencies,
   { key, entry }: { key: string; entry: HolderEntry },
   call: Call,
 ) => updateKey(dependencies, { key, set: ['#h.j = :seen'], condition: isStill(entry) }, call);
 
-/** Passes bound grants that perhaps reached no task to the next tasks of the same executions, under new fences. @returns the record as it was last seen */
-async function passOn(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<KeyRecord> {
+/**
+ * Passes bound grants that perhaps reached no task to the next tasks of the same executions, under new fences
+ * (docs/protocols/bound.md#a-grant-that-reached-no-task).
+ * @returns the record as last seen
+ */
+async function passBoundGrants(
+  dependencies: LeaseDependencies,
+  { record, repaired }: Repair,
+  call: Call,
+): Promise<KeyRecord> {
   let current = record;
   const { key } = record;
   for (const entry of record.entries.filter(isUnnotified)) {
     const waiter = await successorOf(dependencies, { key, execution: entry.execution }, call);
     if (!waiter) continue;
     const grant = { ...newGrantOf(waiter), previous: entry.previous };
-    const left = { granted: 1, value: newMark(dependencies) };
-    const mark = keptMark({ seen: current, next: undefined }, left);
+    const change = { granted: 1, value: newMark(dependencies) };
+    const mark = keptMark({ seen: current, next: undefined }, change);
     const line = { seen: current, others: true, also: areNotSuperseded([grant]), mark };
     const granting = {
       key,
@@ -225,8 +234,11 @@ interface MarkedKey {
   waiter: WaitingTask;
 }
 
-/** The break that marked the grant died before it looked at the ticket. If the task takes the message, no holder works under the grant. */
-async function endMarked(
+/**
+ * Fails the task of a grant that is ending. The call that marked the grant so, such as a break with `wait`, has crashed before it did this. If the task
+ * accepts the message, nobody works under the grant, so the grant ends at once.
+ */
+async function failTaskOfEndingGrant(
   dependencies: LeaseDependencies,
   { record: { key }, entry, waiter, repaired }: Repair & MarkedKey,
   call: Call,
@@ -240,14 +252,13 @@ async function endMarked(
   if (won && !isHandedOff) await handOffToLine(dependencies, { record }, call);
 }
 
-/** Most tasks that are first in line do not wait for longer. */
+/** A task is worth a question only if it has waited for longer than most next waiters do. */
 const ASK_TASK_AFTER_MS = 60_000;
 
 /**
- * Takes a task out of the line that keeps those behind it out, if Step Functions accepts no message for the task any more
- * (docs/protocols/tasks.md#dead-tasks). A heartbeat is the only message to a task that does not end the task. Step Functions then begins to count the
- * `HeartbeatSeconds` of its state again. Once Step Functions throttles, the run asks no more.
- * @param waiter the first in line, which does not fit
+ * Takes a dead task out of the line, if it is the next waiter and keeps those behind it out (docs/protocols/tasks.md#dead-tasks). To find out, sends it a
+ * heartbeat, after which Step Functions begins to count the `HeartbeatSeconds` of its state again. If AWS throttles, the run stops asking.
+ * @param asking `waiter`: the next waiter, which does not fit
  * @returns whether its row is gone
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable
  */
@@ -261,7 +272,7 @@ async function deleteDeadTask(
     questions.isCutShort = true;
     return false;
   }
-  const outcome = await liveness(dependencies, waiter, call);
+  const outcome = await askIfAlive(dependencies, waiter, call);
   if (outcome === 'throttled') questions.tasks = 0;
   if (outcome !== 'gone') return false;
   await deleteWaiter(dependencies, waiter, call);
@@ -269,10 +280,10 @@ async function deleteDeadTask(
 }
 
 /**
- * Asks whether a task is alive by a heartbeat. After a heartbeat, a callback would time out without further ones, so for a callback this asks about the
- * execution instead. The execution is older than the callback. So if AWS does not find it after `ASKED_AFTER_MS`, it has ended, or its function was deleted.
+ * Asks whether a task is alive, by a heartbeat. A callback that has had a heartbeat would time out without further ones, so for a callback this asks about
+ * its execution instead. The execution is older than the callback, so if AWS does not find it, it has ended, or its function was deleted.
  */
-async function liveness(
+async function askIfAlive(
   dependencies: LeaseDependencies,
   { taskToken, execution }: WaitingTask,
   call: Call,
@@ -295,15 +306,15 @@ interface Times {
 }
 
 /**
- * Whether a bound grant whose own task is gone may have reached no task. If the grant has had a heartbeat, or a later task of the request has
- * received it, its holder knows of it. Messages do not move the times of a bound grant.
+ * Whether a bound grant whose own task is gone may have reached no task. A heartbeat, or an answer to a later task of the request, would have changed these
+ * times. A message to a task does not.
  */
 const mayBeUnnotified = ({ acquiredAt, heartbeatAt, answeredAt }: Times): boolean =>
   answeredAt === undefined && heartbeatAt === acquiredAt;
 
 /**
- * The next task in line that may receive a bound grant whose own task is gone (docs/protocols/bound.md#a-grant-that-reached-no-task): a bound task of the same
- * execution. All other waiters wait for the end of the execution.
+ * Finds the next task that may receive a bound grant whose own task is gone: a bound task of the same execution. All other waiters must wait for the end of
+ * the execution.
  * @throws HoldfastError Throttled, Unavailable
  */
 async function successorOf(

@@ -14,15 +14,15 @@ import type { Lock, LockCall } from './lock.ts';
 import { meanOf } from './pace.ts';
 import { getWaiter, isTask, parseWaiter, type WaiterKey, type WaitingCall } from './waiters.ts';
 
-/** What a call in line saw. `row` is absent if the call did not read its own row. */
-interface SeenRows {
+/** What a poll has read. `row`: the own row of the call, if DynamoDB returned it. */
+interface Polled {
   record: KeyRecord;
   row?: WaitingCall | 'gone';
 }
 
 /**
- * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not keep the call from its own grant. If the
- * call returns first, the look may stop at any point. That is safe, because each of its writes names the version from before the question.
+ * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not keep the call from its own grant.
+ * If the call returns first, the look may stop at any point. That is safe: each of its writes names the version from before the question.
  */
 function looksBeside(lock: Pick<Lock, 'lookAtHolders'>): (record: KeyRecord, isNext: boolean) => void {
   let isLooking = false;
@@ -56,7 +56,7 @@ async function pollRecordAndWaiter(
   dependencies: LeaseDependencies,
   { key, ticket }: WaiterKey,
   call: Call,
-): Promise<SeenRows> {
+): Promise<Polled> {
   const { dynamodb, table, waitersTable } = dependencies;
   const command = new BatchGetItemCommand({
     RequestItems: {
@@ -66,7 +66,7 @@ async function pollRecordAndWaiter(
   });
   const operation = reading(`tables ${table} and ${waitersTable}`);
   const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
-  // DynamoDB may leave out one of the two items. The next look reads it.
+  // DynamoDB may leave out one of the two items. If it left out the row, the next poll reads it.
   if (left[table]) return { record: await pollRecord(dependencies, key, call) };
   const record = parseKey(key, found[table]?.[0]);
   return left[waitersTable] ? { record } : { record, row: waitingCallIn(found[waitersTable]?.[0]) };
@@ -81,47 +81,53 @@ function waitingCallIn(item: Item | undefined): WaitingCall | 'gone' {
  * Waits in line until the call has its grant, or until its deadline (docs/protocols/queue.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function waitInLine(at: LockCall, joining: Joining): Promise<Granted> {
-  const joined = await join(at, joining);
+export async function waitInLine(lockCall: LockCall, joining: Joining): Promise<Granted> {
+  const joined = await join(lockCall, joining);
   if (joined.granted) return joined.granted;
-  const { requestId } = at.lock.asked;
+  const { requestId } = lockCall.lock.asked;
   // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
-  const granted = new Waiting({ ...at, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
+  const granted = new Waiting({ ...lockCall, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
   return granted.catch(addRetryWith({ requestId, ticket: joined.ticket }));
 }
 
-/** How often a held call decides again whether its caller sleeps. */
+/** The value of `#checkedAt` after an outcome that makes the call doubt that its row is still there. */
+const IN_DOUBT = Number.NEGATIVE_INFINITY;
+
+/** How often a held call decides again whether its caller should sleep. */
 const DECIDE_EVERY_MS = 5000;
 
+/** One call that waits in line. */
 class Waiting {
-  readonly #at: LockCall;
+  readonly #lockCall: LockCall;
   readonly #lock: Lock;
   readonly #joining: Joining;
   readonly #deadline: number;
-  /** When the call decides again whether it is held. */
+  /** When the call decides again whether its caller should sleep. */
   #decidesAt: number;
   readonly #ticket: string;
   readonly #looksBeside: ReturnType<typeof looksBeside>;
   #record: KeyRecord;
-  /** When the call last looked at the record, and when it last read its own waiter. */
+  /** When the call last read the record. */
   #polledAt: number;
+  /** When the call last read its own row. If it is `IN_DOUBT`, the call reads the row before it acts. */
   #checkedAt: number;
-  /** How long the looks of this call take. */
+  /** How long the polls of this call take. */
   #requestMs: number | undefined;
-  /** Since when the lock has looked free while another waiter was next, and how long this call leaves the lock to that waiter. */
+  /** Since when the key has looked free while another waiter was next. */
   #freeSince: number | undefined;
+  /** How long this call leaves the free key to the waiters before it. */
   #patienceMs = 0;
-  /** The last hand-off, if it served no waiter because the next waiter cannot be served yet. */
-  #fruitless: { state: string | undefined; at: number } | undefined;
+  /** The last hand-off, if the next waiter could not be served. */
+  #fruitless: { fingerprint: string; triedAt: number } | undefined;
   /** The version of a full grant that this call wrote for itself. */
   #ownVersion: string | undefined;
-  /** True if the waiter of this call is gone, and the request has no grant. */
+  /** Whether the row of this call is gone, and the request has no grant. */
   #isGone = false;
 
-  constructor(at: LockCall, { ticket, record }: Joined, joining: Joining) {
-    this.#at = at;
-    this.#lock = at.lock;
-    this.#looksBeside = looksBeside(at.lock);
+  constructor(lockCall: LockCall, { ticket, record }: Joined, joining: Joining) {
+    this.#lockCall = lockCall;
+    this.#lock = lockCall.lock;
+    this.#looksBeside = looksBeside(lockCall.lock);
     this.#joining = joining;
     this.#deadline = joining.deadline;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
@@ -134,9 +140,9 @@ class Waiting {
   async untilGranted(): Promise<Granted> {
     this.#askAboutHolders();
     for (;;) {
-      const claimed = await this.#ownGrant();
+      const claimed = await this.#claimOwnGrant();
       if (claimed) return claimed;
-      if (this.#isGone || this.#now >= this.#deadline) return leave(this.#at, this.#ticket);
+      if (this.#isGone || this.#now >= this.#deadline) return leave(this.#lockCall, this.#ticket);
       if (await this.#checkWaiter()) continue;
       if (await this.#markOrHandOff()) continue;
       if (await this.#checkWaiter()) continue;
@@ -146,7 +152,7 @@ class Waiting {
     }
   }
 
-  /** @returns a grant that came while the caller went to sleep. @throws HoldfastError LeaseHeld if the caller sleeps */
+  /** Puts the caller to sleep if its turn is far. @returns a grant that came meanwhile. @throws HoldfastError LeaseHeld if the caller sleeps */
   async #sleepIfFar(): Promise<Granted | undefined> {
     if (!this.#joining.sleepIfFar || this.#now < this.#decidesAt) return undefined;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
@@ -154,10 +160,10 @@ class Waiting {
   }
 
   get #now(): number {
-    return this.#at.dependencies.clock.now();
+    return this.#lockCall.dependencies.clock.now();
   }
 
-  get #name() {
+  get #rowKey() {
     return { key: this.#lock.asked.key, ticket: this.#ticket };
   }
 
@@ -165,53 +171,58 @@ class Waiting {
     return { record: this.#record, ticket: this.#ticket, requestMs: this.#requestMs };
   }
 
-  /** True if the record shows a grant of the request, or how that grant ended. */
+  /** Whether the record shows a grant of the request, or how that grant ended. */
   get #isDecided(): boolean {
-    const own = this.#lock.own(this.#record);
+    const own = this.#lock.ownGrant(this.#record);
     return typeof own === 'string' || isAlive(own, this.#now);
   }
 
-  /** @returns the claimed grant, if the record shows a grant of this request. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
-  async #ownGrant(): Promise<Granted | undefined> {
+  /** Claims the grant of the request, if the record shows one. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
+  async #claimOwnGrant(): Promise<Granted | undefined> {
     const record = this.#record;
-    const own = this.#lock.own(record);
-    if (typeof own === 'string') return refuseEnded(this.#at, { record, ticket: this.#ticket, reason: own });
+    const own = this.#lock.ownGrant(record);
+    if (typeof own === 'string') return refuseEnded(this.#lockCall, { record, ticket: this.#ticket, reason: own });
     const isOurs = own !== undefined && own.version === this.#ownVersion;
     if (!isOurs && !isAlive(own, this.#now)) return undefined;
-    const claimed = await claim(this.#at, { record, ticket: this.#ticket, isOurs });
-    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call was paused, or was withdrawn
+    const claimed = await claim(this.#lockCall, { record, ticket: this.#ticket, isOurs });
+    if (!claimed) this.#checkedAt = IN_DOUBT; // the call was paused for too long, or was withdrawn
     return claimed;
   }
 
-  /** @returns true if the call must judge the current record at once */
+  /** Restores a mark that is gone, or hands off a key that is free. @returns whether the call must judge the record again, without a pause */
   async #markOrHandOff(): Promise<boolean> {
     const lock = this.#lock;
     const isFree = lock.freeAt(this.#record) <= this.#now;
     if (!isFree) this.#freeSince = undefined;
     if (!lock.isMarked(this.#record)) {
-      // Another call may have seen the line empty, because this waiter is gone.
+      // Perhaps another call has found the line empty and removed the mark, because the row of this call is gone.
       if (await this.#readWaiter()) return true;
-      this.#record = (await lock.markBack(this.#record, this.#ticket)).record;
-      // If a third-party client has overwritten an entry, the mark cannot be raised as long as that entry is there.
+      this.#record = (await lock.restoreMark(this.#record, this.#ticket)).record;
+      // If a third-party client has overwritten an entry, the mark cannot be raised until that entry is gone.
       return lock.isMarked(this.#record) || this.#isDecided;
     }
     if (!isFree || this.#isStillFruitless) return false;
-    const own = lock.own(this.#record);
-    if (isGrant(own) && own.claimTtlMs !== undefined) return false; // the next look claims it
+    const own = lock.ownGrant(this.#record);
+    if (isGrant(own) && own.claimTtlMs !== undefined) return false; // the next poll claims it
     if (!this.#mayHandOff()) return false;
     const { end, record, ownVersion } = await lock.handOff(this.#record, this.#ticket);
     this.#record = record;
     this.#freeSince = undefined;
-    this.#fruitless = end === 'waits' ? { state: lock.state(record), at: this.#now } : undefined;
+    this.#fruitless = end === 'waits' ? { fingerprint: lock.fingerprintOf(record), triedAt: this.#now } : undefined;
     if (ownVersion !== undefined) this.#ownVersion = ownVersion;
-    if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own waiter is gone, or was withdrawn
+    if (end === 'empty') this.#checkedAt = IN_DOUBT; // so the row of this call is gone, or was withdrawn
     return end !== 'empty' && this.#isDecided;
   }
 
-  /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
+  /**
+   * Whether this call may hand off the free key: the next waiter at once, every other waiter after its patience, in case those before it have crashed.
+   *
+   *   the key looks free          + patience
+   *         |-- the next waiter ------|-- this call
+   */
   #mayHandOff(): boolean {
     const { patience } = this.#joining;
-    // If this call came when the key was already free for callers that sleep, it leaves the key to them until another caller has had the key.
+    // The key was free before this call came, and nobody has had it since. So it was left free for sleepers, and this call leaves it to them too.
     if (patience && (this.#record.freedAt ?? 0) <= patience.freeSince) {
       this.#freeSince ??= this.#now;
       this.#patienceMs = Math.max(0, patience.until - this.#freeSince);
@@ -229,37 +240,45 @@ class Waiting {
     return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
   }
 
-  /** True if another hand-off would serve no waiter either. The next waiter may have left, so this holds for up to a second. */
+  /**
+   * Whether another hand-off would serve nobody either, because the record is the same. After a second this call tries again: the next waiter may have
+   * left.
+   */
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
-    if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;
-    return last.state !== undefined && last.state === this.#lock.state(this.#record);
+    if (!last || this.#now - last.triedAt >= ROW_EVERY_MS) return false;
+    return last.fingerprint === this.#lock.fingerprintOf(this.#record);
   }
 
-  /** After a pause longer than the grant window, or after an unexpected outcome, the call reads its waiter before it acts. @returns as `#markOrHandOff` */
+  /**
+   * Reads the row of this call, if the row may be gone: after an unexpected outcome, or after a pause that was longer than the grant window, in which the
+   * call may have lost a grant and its position.
+   * @returns as `#markOrHandOff`
+   */
   async #checkWaiter(): Promise<boolean> {
-    const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
-    return (isOdd || this.#now - this.#polledAt > WINDOW_MS) && (await this.#readWaiter());
+    const isInDoubt = this.#checkedAt === IN_DOUBT || this.#now - this.#polledAt > WINDOW_MS;
+    return isInDoubt && (await this.#readWaiter());
   }
 
   /** @returns as `#markOrHandOff` */
   async #readWaiter(): Promise<boolean> {
     this.#polledAt = this.#now;
     this.#checkedAt = this.#now;
-    const { dependencies, call } = this.#at;
-    const row = await getWaiter(dependencies, this.#name, call);
+    const { dependencies, call } = this.#lockCall;
+    const row = await getWaiter(dependencies, this.#rowKey, call);
     return this.#judge(row && !isTask(row) ? row : 'gone');
   }
 
-  /** @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
+  /** Judges the own row. @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
   async #judge(row: WaitingCall | 'gone'): Promise<boolean> {
     if (row !== 'gone' && row.cancelledAt === undefined) return false;
     const record = await this.#lock.read();
-    this.#record = record; // what was seen before may be old, and a claim of it would be lost
-    // If the request was withdrawn, the claim gives up the grant.
+    this.#record = record; // the poll was eventually consistent, and a claim of an old version would be lost
+    // The request has a grant: claim it. If the request was withdrawn, the claim gives up the grant.
     if (this.#isDecided) return true;
-    if (row !== 'gone') return refuseCall(this.#at, { record, ticket: this.#ticket, reason: row });
-    // A duplicate call may have had a grant and released it, and the record may no longer remember that. With a new waiter, the request would get a second grant.
+    if (row !== 'gone') return refuseCall(this.#lockCall, { record, ticket: this.#ticket, reason: row });
+    // Do not join again. A duplicate call may have had the grant and released it so long ago that the record has forgotten that, and then the request
+    // would get a second grant.
     this.#isGone = true;
     return true;
   }
@@ -269,7 +288,7 @@ class Waiting {
   }
 
   async #pauseAndPoll(): Promise<void> {
-    const { dependencies, lock, call } = this.#at;
+    const { dependencies, lock, call } = this.#lockCall;
     const pause = lock.pauseMs(this.#sight);
     const left = Math.min(Math.ceil(this.#patienceLeft), this.#deadline - this.#now);
     await dependencies.clock.sleep(Math.max(1, Math.min(pause, left)));
@@ -283,17 +302,17 @@ class Waiting {
     }
     this.#askAboutHolders();
     this.#checkedAt = this.#now;
-    const { record, row } = await pollRecordAndWaiter(dependencies, this.#name, call);
+    const { record, row } = await pollRecordAndWaiter(dependencies, this.#rowKey, call);
     this.#record = record;
     if (row !== undefined) await this.#judge(row);
   }
 }
 
-/** The pauses of a racing call grow from about MIN_PAUSE_MS to MAX_PAUSE_MS. */
+/** The pauses of a racing call grow from the first of these to the second. */
 const MIN_RACE_PAUSE_MS = 25;
 const MAX_RACE_PAUSE_MS = 250;
 
-/** The pause between tries while there is a mark. Each try then reads the line, and gets a grant only if no waiter in the line can be served. */
+/** The pause between tries while there is a mark. Each try then reads the line, and wins only if nobody in line can be served. */
 const BESIDE_LINE_MS = 1000;
 
 interface Racing {
@@ -305,16 +324,16 @@ interface Racing {
 }
 
 /**
- * Waits outside the line (`fair: false`): polls until the lock looks free, and tries again. A race costs less than a position in line, and
- * the caller that looks first gets the grant.
+ * Waits outside the line (`fair: false`): polls until the key looks free, and tries again. A race costs less than a position in line, and the caller
+ * that polls first gets the grant.
  * @throws HoldfastError LeaseHeld at the deadline, and the errors of a try
  */
-export async function race(at: LockCall, { heldBy, ...racing }: Racing): Promise<Granted> {
-  const { clock, ids } = at.dependencies;
+export async function race(lockCall: LockCall, { heldBy, ...racing }: Racing): Promise<Granted> {
+  const { clock, ids } = lockCall.dependencies;
   const pauses = jitteredPauses(ids);
-  const look = looksBeside(at.lock);
+  const look = looksBeside(lockCall.lock);
   for (let record = heldBy; ; ) {
-    await untilSeemsFree(at, { ...racing, heldBy: record, pauses, lookAtHolders: look, triedAt: clock.now() });
+    await untilSeemsFree(lockCall, { ...racing, heldBy: record, pauses, lookAtHolders: look, triedAt: clock.now() });
     const outcome = await racing.attempt();
     if (outcome.won) return outcome;
     record = outcome.record;
@@ -327,23 +346,23 @@ interface Round extends Racing {
   triedAt: number;
 }
 
-/** Polls until the lock looks free. Sleeps until the holder's expiry, or for a jittered pause if the pause is shorter. */
+/** Polls until the key looks free. Pauses until the holder's expiry, or for a jittered pause if that is shorter. */
 async function untilSeemsFree(
   { dependencies, lock, call }: LockCall,
   { heldBy, deadline, pauses, lookAtHolders: look, triedAt }: Round,
 ): Promise<void> {
   const { clock } = dependencies;
   const freeAt = (record: KeyRecord): number => {
-    const own = lock.own(record);
+    const own = lock.ownGrant(record);
     if (typeof own === 'string' || (isGrant(own) && own.expiresAt > clock.now())) return Number.NEGATIVE_INFINITY;
-    const at = lock.freeAt(record);
-    return lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at;
+    const freeAtRecord = lock.freeAt(record);
+    return lock.isMarked(record) ? Math.max(freeAtRecord, triedAt + BESIDE_LINE_MS) : freeAtRecord;
   };
   for (let record = heldBy; ; ) {
     const now = clock.now();
     const patience = deadline - now;
-    if (patience <= 0) throw lock.held(record);
-    // The time may be in the past: the lock is free for its line, but the next task cannot be notified, because Step Functions cannot be reached.
+    if (patience <= 0) throw lock.errorOfHeld(record);
+    // The time to wait can be negative: the key is free for its line, but the next task cannot be notified, because Step Functions does not answer.
     const toFree = freeAt(record) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));

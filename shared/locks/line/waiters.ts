@@ -16,18 +16,18 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { leaseLost } from '../record/refusals.ts';
 import { superseded } from './superseded.ts';
 
-/** One row of the waiters table: a task or a call in line (docs/protocols/records.md#waiters). Instants are epoch milliseconds. */
+/** A row of the waiters table: a task or a call in line (docs/protocols/records.md#waiters). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
 
 interface WaiterRow {
   key: string;
-  /** The id of the waiter. Tickets sort by the service's clock. */
+  /** The id of the waiter. Tickets sort by arrival, by the clock of the service. */
   ticket: string;
   holder: string;
   ttlSeconds: number;
   requestId: string;
   principal?: string | undefined;
-  /** The namespace of its caller, so that the message to the task names the key as the caller wrote it. */
+  /** The namespace of the caller. The message to a task names the key as the caller wrote it, without the namespace. */
   namespace?: string | undefined;
   execution?: string | undefined;
   target?: string | undefined;
@@ -35,7 +35,7 @@ interface WaiterRow {
   /** Whether the grant lasts as long as `execution`. */
   bound?: boolean | undefined;
   data?: Json | undefined;
-  /** Only in the row of a waiter for a shared grant. */
+  /** The terms of a shared grant. Absent if the waiter wants the key alone. */
   permit?: { limit: number | null; weight: number } | undefined;
   /** What the request replaces. */
   replace?: Replace | undefined;
@@ -47,7 +47,7 @@ interface WaiterRow {
 /** A parked waiter: a task of Step Functions, or the callback of a durable function. */
 export type WaitingTask = WaiterRow & ParkedBy;
 
-/** What names a parked waiter to AWS. Both are secrets: whoever has one can end the wait. */
+/** The name of a parked waiter at AWS. Each is a secret: whoever has it can end the wait. */
 export type ParkedBy = { taskToken: string; callbackId?: undefined } | { callbackId: string; taskToken?: undefined };
 
 /** The row of a call of acquire that waits. */
@@ -56,13 +56,13 @@ export interface WaitingCall extends WaiterRow {
   callbackId?: undefined;
   /** The row stays until this moment. The waiter can be served only until the deadline. */
   keepUntil: number;
-  /** When its request was withdrawn or superseded. */
+  /** When the request was withdrawn or superseded, or an operator cancelled the ticket. The call must see that before the row goes. */
   cancelledAt?: number | undefined;
   /** The holder of the newer request, if the request was superseded. */
   supersededBy?: string | undefined;
-  /** A hint: the number of its arrival. */
+  /** A hint: the number of the arrival. */
   number?: number | undefined;
-  /** When a caller that sleeps is due at the latest. Only in a place (docs/protocols/places.md#records). */
+  /** When a caller that sleeps is due at the latest. Only a place has it (docs/protocols/places.md#records). */
   awakeAt?: number | undefined;
 }
 
@@ -85,34 +85,33 @@ export type WaiterRequest = Omit<
 export const placeOf = (ticket: string): string => `${PLACE_PREFIX}${ticket}`;
 const PLACE_PREFIX = 'p';
 
-/** True for the row of a caller that sleeps. */
+/** Whether the row is a place, which keeps the position of a caller that sleeps. */
 export const isPlace = (waiter: Waiter): waiter is WaitingCall & { awakeAt: number } =>
   'awakeAt' in waiter && waiter.awakeAt !== undefined;
 
-/** What names a row of the waiters table. */
+/** The key of a row in the waiters table. The `ticket` of a place has the prefix here. */
 export type WaiterKey = Pick<Waiter, 'key' | 'ticket'>;
 
-/** The table key of a waiter's row. */
 export const waiterKey = (waiter: Waiter): WaiterKey => ({
   key: waiter.key,
   ticket: isPlace(waiter) ? placeOf(waiter.ticket) : waiter.ticket,
 });
 
-/** True for tasks and callbacks, which receive their grants as messages. */
+/** Whether the waiter is a task or a callback, which receives its grant as a message. */
 export const isTask = (waiter: Waiter): waiter is WaitingTask =>
   waiter.taskToken !== undefined || waiter.callbackId !== undefined;
 
-/** The time from the deadline to the TTL of a row. If TTL deleted the row of a task too early, the task would never end. */
+/** How long TTL leaves the row of a task after its deadline. If TTL deleted it before the task was notified, the task would never end. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 const TTL_AFTER_CALL_SECONDS = 3600;
 
-/** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
+/** The fixed width makes tickets sort by time, until the year 33658. */
 export const newTicket = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
-/** When the ticket of a row was made, in epoch milliseconds. NaN for a text that is no ticket. */
+/** When the waiter of a ticket joined, in epoch milliseconds. NaN for a text that is not a ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.replace(/^p/, '').split('-', 1)[0]);
 
-/** The delay before a retry after QueueFull. A long line becomes shorter by one grant at a time. */
+/** The delay before a retry after QueueFull. A line shortens only by a grant at a time, so an early retry would be refused again. */
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
@@ -125,17 +124,14 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
 export const withdrawn = ({ key, supersededBy }: Pick<WaitingCall, 'key' | 'supersededBy'>): HoldfastError =>
   supersededBy === undefined ? leaseLost(key, 'cancelled') : superseded(key, supersededBy);
 
-/**
- * The rows of executions (locks/executions/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which
- * begin with a digit or with `p`.
- */
+/** The first letter of the sort keys of executions (locks/executions/execution-rows.ts). Their rows sort after all waiters, which begin with a digit or `p`. */
 export const EXECUTION_ROW = 'x';
 
-/** The condition of a query for the waiters of a key, its places included, with the values of `waiterOf` and the name `#key`. */
+/** The condition of a query for the waiters of a key, with its places. It needs the values of `waiterOf` and the name `#key`. */
 export const IS_WAITER_OF = '#key = :key AND ticket < :executions';
 export const waiterOf = (key: string): Item => ({ ':key': text(key), ':executions': text(EXECUTION_ROW) });
 
-/** The same without places. */
+/** The value that limits `IS_WAITER_OF` to waiters that are awake. */
 export const BELOW_PLACES: Item = { ':executions': text(PLACE_PREFIX) };
 
 /** A text that sorts after every row of a key. */
@@ -143,20 +139,20 @@ export const AFTER_ALL_ROWS = '\uffff';
 
 export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadline <= now;
 
-/** True if the task or the caller of the row still waits. The line passes over the waiter of a caller that has left, or that was withdrawn. */
+/** Whether the waiter may receive a grant: a task, or a call that has neither left nor been withdrawn. */
 export const isWaiting = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
-/** True if counts and lists show the row: that of a task, of a caller that waits, or of a caller that has left and may come back to its position. */
+/** Whether counts and lists show the row. Besides those that wait, they show callers that have left and may come back to their positions. */
 export const isInLine = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && waiter.keepUntil > now);
 
-/** Rows that are in line when the mark is removed. Lists count them while their callers may come back. */
+/** The rows that are still in line when the mark is removed. Lists count them while their callers may come back. */
 export interface Staying {
   count: number;
-  /** When the last of them has expired, in epoch milliseconds. */
+  /** When all of these rows have expired, in epoch milliseconds. */
   until: number;
-  /** Whether a request is among them that came by `replace`. */
+  /** Whether one of the requests came with `replace`. */
   replaces: boolean;
 }
 
@@ -166,10 +162,10 @@ export const stayingOf = (rows: readonly Waiter[]): Staying => ({
   replaces: rows.some(({ replace }) => replace !== undefined),
 });
 
-/** A call that only reads stops after this many expired rows. */
+/** A reader stops after this many expired rows. */
 const MAX_EXPIRED_ROWS = 200;
 
-/** A hand-off stops after this many expired rows: six pages, or about fifty read units. More than a reader, because a hand-off that stops serves no waiter. */
+/** A hand-off stops after this many expired rows: six pages, or about fifty read units. It reads more than a reader, because if it stops, nobody is served. */
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
@@ -177,13 +173,13 @@ export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
  * @returns a function that takes each row as it is read, and returns true if the reader must stop
  */
 export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {
-  let over = 0;
-  return (waiter) => !isTask(waiter) && waiter.keepUntil <= now && ++over >= size;
+  let expired = 0;
+  return (waiter) => !isTask(waiter) && waiter.keepUntil <= now && ++expired >= size;
 }
 
 /**
- * Writes a new waiter. If the row is already there, an earlier try wrote it and the response was lost. The waiter may have been withdrawn since, so
- * the row stays unchanged.
+ * Writes a new waiter. If the row is there already, an earlier try wrote it, and its response was lost. That row stays unchanged, because the waiter may
+ * have been withdrawn since.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function putWaiter(
@@ -224,7 +220,7 @@ export async function getWaiter(
 
 interface WaitersQuery extends Partial<QueryCommandInput> {
   key: string;
-  /** How many rows the first page has. Most readers need no more. Each further page has twice as many rows as the page before. */
+  /** The number of rows of the first page. Most readers need no more. Each further page has twice as many as the one before. */
   firstPage?: number;
 }
 
@@ -272,11 +268,12 @@ const waiterItem = (waiter: Waiter): Item => ({
   ...(waiter.replace !== undefined && { replaces: text(waiter.replace) }),
   parked_at: integer(waiter.parkedAt),
   deadline: integer(waiter.deadline),
-  ...secretOf(waiter),
+  ...attributesOfKind(waiter),
   ttl: integer(ttlOfWaiter(waiter)),
 });
 
-function secretOf(waiter: Waiter): Item {
+/** The attributes that only a task has, or only a call. */
+function attributesOfKind(waiter: Waiter): Item {
   if (!isTask(waiter)) {
     const { keepUntil, number: arrival, awakeAt, cancelledAt } = waiter;
     return {
@@ -291,10 +288,10 @@ function secretOf(waiter: Waiter): Item {
 }
 
 /** The TTL attribute of a row, in epoch seconds. */
-export const ttlOfWaiter = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
-  'keepUntil' in ticket
-    ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
-    : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
+export const ttlOfWaiter = (waiter: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
+  'keepUntil' in waiter
+    ? Math.ceil(waiter.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
+    : Math.ceil(waiter.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
 
 function termsIn(item: Item): WaiterRow['permit'] {
   const weight = number(item, 'weight');
@@ -302,7 +299,7 @@ function termsIn(item: Item): WaiterRow['permit'] {
 }
 
 export function parseWaiter(item: Item): Waiter {
-  const place = {
+  const row = {
     key: item.key?.S ?? '',
     ticket: item.ticket?.S?.replace(/^p/, '') ?? '',
     holder: item.holder?.S ?? '',
@@ -316,16 +313,16 @@ export function parseWaiter(item: Item): Waiter {
     bound: item.bound?.BOOL,
     data: jsonOfText(item.data?.S),
     permit: termsIn(item),
-    replace: REPLACES.find((one) => one === item.replaces?.S),
+    replace: REPLACES.find((replace) => replace === item.replaces?.S),
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };
-  // The task token shows a task too, but lists do not read the token.
+  // A row without `keep_until` is a task. The task token would show that too, but lists do not read it.
   const keepUntil = number(item, 'keep_until');
   const callbackId = item.callback_id?.S;
   if (keepUntil === undefined)
-    return callbackId === undefined ? { ...place, taskToken: item.task_token?.S ?? '' } : { ...place, callbackId };
+    return callbackId === undefined ? { ...row, taskToken: item.task_token?.S ?? '' } : { ...row, callbackId };
   const sleeper = { number: number(item, 'number'), awakeAt: number(item, 'awake_at') };
   const flag = { cancelledAt: number(item, 'cancelled_at'), supersededBy: item.superseded_by?.S };
-  return { ...place, keepUntil, ...flag, ...sleeper };
+  return { ...row, keepUntil, ...flag, ...sleeper };
 }

@@ -26,7 +26,7 @@ interface Acquisition {
   principal?: string | undefined;
 }
 
-/** Callers can read other request ids. So only request, holder and authenticated caller together prove whose a record or a ticket is. */
+/** The row belongs to the acquisition. Callers can read the request ids of others, so all three fields must match. */
 const isOfRequest = ({ requestId, holder, principal }: Acquisition): Condition =>
   all(
     {
@@ -40,14 +40,14 @@ const isOfRequest = ({ requestId, holder, principal }: Acquisition): Condition =
 
 type Named = { [Field in keyof Acquisition]?: string | undefined };
 
-/** True if a record or a ticket that was read belongs to this acquisition: the same rule as `isOf`. */
+/** Whether a row that was read belongs to the acquisition, by the rule of `isOfRequest`. */
 const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolean =>
   record.requestId === requestId && record.holder === holder && record.principal === principal;
 
-/** How long the waiter of a caller stays after the caller received LeaseHeld. */
+/** How long the row of a caller stays after the caller has received LeaseHeld, so that it may ask again at its position. */
 export const KEEP_POSITION_MS = 5000;
 
-/** A request of a caller, as the rows of its waiters name the request. */
+/** The request of a caller, with the fields by which its rows name it. */
 export interface RequestOfCaller {
   key: string;
   requestId: string;
@@ -55,19 +55,18 @@ export interface RequestOfCaller {
   principal?: string | undefined;
 }
 
-/** A caller that withdraws its request. */
+/** A caller that withdraws its request, with the ticket if it names one. */
 export interface Withdrawer extends RequestOfCaller {
-  /** The ticket that the caller names, if it names one. */
   ticket?: string | undefined;
 }
 
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
-/** The row is neither of a task nor of a callback, or there is none. */
+/** The row is that of a call, or there is no row. */
 const isCaller: Condition = {
   expression: 'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
 };
 
-/** The row has the same terms. A shared waiter is served by the terms of its row, so a call with other terms receives a new waiter. */
+/** The row has these terms. A hand-off serves a waiter by the terms of its row, so a call with other terms needs a new row. */
 const isFor = (permit: Waiter['permit']): Condition => {
   if (permit === undefined) return aliased('attribute_not_exists(#weight)');
   const { limit, weight } = permit;
@@ -84,8 +83,8 @@ const isWaiterOf = (asker: RequestOfCaller): Condition => all(isOfRequest(asker)
 export const isOpenTo = (asker: RequestOfCaller & Pick<Waiter, 'permit'>): Condition =>
   all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
 
-interface Left {
-  /** The row, if the request was withdrawn or superseded. */
+interface Deletion {
+  /** The row, which stays, if the request was withdrawn or superseded. */
   cancelled: WaitingCall | undefined;
 }
 
@@ -95,33 +94,40 @@ interface Left {
  */
 export async function deleteUnlessWithdrawn(
   dependencies: LeaseDependencies,
-  name: WaiterKey,
+  rowKey: WaiterKey,
   call: Call,
-): Promise<Left> {
-  const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
+): Promise<Deletion> {
+  const { won, old } = await deleteIf(dependencies, { rowKey, condition: all(isCaller, isNotCancelled) }, call);
   const row = won || !old ? undefined : parseWaiter(old);
   return { cancelled: row && !isTask(row) ? row : undefined };
 }
 
-/** Deletes a row as `deleteUnlessWithdrawn` does, by a ticket that a caller names. That ticket may belong to another caller. @throws as `deleteUnlessWithdrawn` */
+/**
+ * Deletes the row of a ticket that a caller names, unless the request was withdrawn, or the ticket belongs to another caller.
+ * @throws as `deleteUnlessWithdrawn`
+ */
 export async function deleteOwnUnlessWithdrawn(
   dependencies: LeaseDependencies,
   { ticket, asker }: { ticket: string; asker: RequestOfCaller },
   call: Call,
-): Promise<Left> {
+): Promise<Deletion> {
   const { key } = asker;
   const condition = all(isWaiterOf(asker), isNotCancelled);
-  const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
+  const { won, old } = await deleteIf(dependencies, { rowKey: { key, ticket }, condition }, call);
   return { cancelled: won ? undefined : withdrawnIn(old, asker) };
 }
 
-/** Deletes an expired row, unless its call has asked again. @returns true if the row is gone. @throws as `deleteUnlessWithdrawn` */
-export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
+/** Deletes an expired row, unless its call has asked again and so extended it. @returns whether the row is gone. @throws as `deleteUnlessWithdrawn` */
+export async function deleteExpiredRow(
+  dependencies: LeaseDependencies,
+  waiter: WaitingCall,
+  call: Call,
+): Promise<boolean> {
   const condition = { expression: 'keep_until = :seen', values: { ':seen': integer(waiter.keepUntil) } };
-  return (await deleteIf(dependencies, { name: waiterKey(waiter), condition }, call)).won;
+  return (await deleteIf(dependencies, { rowKey: waiterKey(waiter), condition }, call)).won;
 }
 
-/** The current row, if it belongs to this request, and was withdrawn or superseded. */
+/** A row that a condition has met, if it belongs to this request, and was withdrawn or superseded. */
 export function withdrawnIn(
   item: Item | undefined,
   { requestId, holder, principal }: RequestOfCaller,
@@ -138,9 +144,9 @@ interface Rejoining {
 }
 
 /**
- * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
- * @returns the row as it was before. With `cancelledAt`, it was withdrawn or superseded. Undefined if the request has no such ticket, or asks by other
- * terms
+ * Extends the row of a call that asks again (docs/protocols/queue.md#join).
+ * @returns the row as it was before, with `cancelledAt` if it was withdrawn or superseded. Undefined if the request has no such ticket, or asks for
+ * other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPosition(
@@ -169,16 +175,20 @@ export async function keepPosition(
   return withdrawnIn(outcome.old, asker);
 }
 
-/** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns the row, undefined if there is none */
+/**
+ * Flags the row of a call as withdrawn. The call polls its row, and sees the flag.
+ * @param flagging `asker`: the request that withdraws, undefined for an operator
+ * @returns the row, undefined if there is none
+ */
 export async function flagCancelled(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
-  { name, asker }: { name: WaiterKey; asker?: RequestOfCaller | undefined },
+  { rowKey, asker }: { rowKey: WaiterKey; asker?: RequestOfCaller | undefined },
   call: Call,
 ): Promise<Waiter | undefined> {
   const isThere = all({ expression: 'attribute_exists(ticket)' }, isCaller);
   const command = new UpdateItemCommand({
     TableName: waitersTable,
-    Key: { key: text(name.key), ticket: text(name.ticket) },
+    Key: { key: text(rowKey.key), ticket: text(rowKey.ticket) },
     UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
     ...conditionFields(asker ? isWaiterOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
     ReturnValues: 'ALL_NEW',
@@ -187,25 +197,28 @@ export async function flagCancelled(
   return outcome.won ? parseWaiter(outcome.item ?? {}) : undefined;
 }
 
-/** The row of a call in line, if the call was withdrawn or superseded, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
+/** Reads the row of a call. @returns the row only if it was withdrawn, superseded or cancelled. @throws HoldfastError Throttled, Unavailable */
 export async function getCancelled(
   dependencies: LeaseDependencies,
-  name: WaiterKey,
+  rowKey: WaiterKey,
   call: Call,
 ): Promise<WaitingCall | undefined> {
-  const row = await getWaiter(dependencies, name, call);
+  const row = await getWaiter(dependencies, rowKey, call);
   return row && !isTask(row) && row.cancelledAt !== undefined ? row : undefined;
 }
 
-/** `seen`: the tickets of the request that were in line. `waiter`: one of their rows that were flagged. */
 export interface FlaggedWaiters {
+  /** The tickets of the request that were in line. */
   seen: ReadonlySet<string>;
+  /** One of their rows that were flagged. */
   waiter: Waiter | undefined;
 }
 
 /**
- * Flags the place of a ticket, and then its row. A call that comes back writes them in the other order, so one of the two calls sees the other.
- * @param asker undefined for an operator. @returns the place or the row, undefined if there is neither
+ * Flags the place of a ticket, and then its row. A call that comes back writes its row first and its place second. Of two such calls at the same
+ * moment, at least one therefore sees the write of the other.
+ * @param flagging `asker`: as in `flagCancelled`
+ * @returns the place or the row, undefined if there is neither
  */
 export async function flagTicket(
   dependencies: LeaseDependencies,
@@ -213,14 +226,13 @@ export async function flagTicket(
   call: Call,
 ): Promise<Waiter | undefined> {
   let flagged: Waiter | undefined;
-  for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket])
-    flagged = (await flagCancelled(dependencies, { name: { key, ticket: name }, asker }, call)) ?? flagged;
+  for (const sortKey of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket])
+    flagged = (await flagCancelled(dependencies, { rowKey: { key, ticket: sortKey }, asker }, call)) ?? flagged;
   return flagged;
 }
 
 /**
- * Flags the rows of all calls of a request in line, or only the row that the caller names. If the caller names a ticket of its request, the line is
- * not read.
+ * Flags the row that the caller names, or all rows of the request, which costs a read of the line.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function flagOwnWaiters(
@@ -235,20 +247,20 @@ export async function flagOwnWaiters(
   for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call))
     if (!isTask(row) && isOwnOf(row, asker)) own.push(row);
   let waiter: Waiter | undefined;
-  // Flag places first, as `flagTicket` does.
-  for (const row of own.toSorted((one, other) => Number(isPlace(other)) - Number(isPlace(one))))
-    waiter = (await flagCancelled(dependencies, { name: waiterKey(row), asker }, call)) ?? waiter;
+  // Places come first, for the reason that `flagTicket` gives.
+  for (const row of own.toSorted((a, b) => Number(isPlace(b)) - Number(isPlace(a))))
+    waiter = (await flagCancelled(dependencies, { rowKey: waiterKey(row), asker }, call)) ?? waiter;
   return { seen: new Set(own.map(({ ticket }) => ticket)), waiter };
 }
 
 async function deleteIf(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { name, condition }: { name: WaiterKey; condition: Condition },
+  { rowKey, condition }: { rowKey: WaiterKey; condition: Condition },
   call: Call,
 ): Promise<{ won: boolean; old?: Item | undefined }> {
   const command = new DeleteItemCommand({
     TableName: waitersTable,
-    Key: { key: text(name.key), ticket: text(name.ticket) },
+    Key: { key: text(rowKey.key), ticket: text(rowKey.ticket) },
     ...conditionFields(condition),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
