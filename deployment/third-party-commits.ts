@@ -20,7 +20,9 @@ export async function refuseThirdPartyCommits(
   if (!table || next.commitProtocol !== 'native' || previous.commitProtocol === 'native') return;
   const found = await thirdPartyRecord(aws, table).catch((error: Error) => {
     if (error instanceof Refusal) throw error;
-    throw new Refusal(`cannot check whether third-party clients commit with records in table ${table}: ${error.message}`);
+    throw new Refusal(
+      `cannot check whether third-party clients commit with records in table ${table}: ${error.message}`,
+    );
   });
   if (!found) return;
   const until = found.ttl?.N ? `until ${new Date(Number(found.ttl.N) * 1000).toISOString()}` : 'without an end';

@@ -95,7 +95,7 @@ export const COMMITS: Group = {
   commitTimeoutMs: {
     default: '20000',
     description:
-      'How long an interrupted commit blocks its path, in milliseconds. All clients of the commits table need the same value.',
+      'How long the record of an interrupted commit blocks third-party writers, in milliseconds. All of them need the same value.',
     ...WHOLE,
   },
   maxClockSkewRate: {
