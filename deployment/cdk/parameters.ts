@@ -82,7 +82,7 @@ export interface HoldfastParameters {
   readonly executionEvents?: 'ENABLED' | 'DISABLED';
   /** dynamo: shares the commits table with writers of object_store. native: relies on S3 alone. @default dynamo */
   readonly commitProtocol?: 'dynamo' | 'native';
-  /** How long an interrupted commit blocks its path, in milliseconds. All clients of the commits table need the same value. @default 20000 */
+  /** How long the record of an interrupted commit blocks third-party writers, in milliseconds. All of them need the same value. @default 20000 */
   readonly commitTimeoutMs?: number;
   /** The record of a third-party client can be taken over after its timeout, multiplied by this number. @default 3 */
   readonly maxClockSkewRate?: number;
