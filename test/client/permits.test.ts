@@ -11,7 +11,7 @@ import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 
 const api = await apiOf(20);
-/** Where a caller in line soon asks again. */
+/** Holds a call for only a second, so a caller in line soon asks again. */
 const impatient = await apiOf(1);
 afterAll(() => Promise.all([api.stop(), impatient.stop()]));
 

@@ -212,7 +212,7 @@ describe('withLease with rates', () => {
     await clock.advance(1000);
     release();
     await clock.advance(1000);
-    // Of the three seconds that the caller may wait, it has spent one in line.
+    // The caller may wait three seconds, and has spent one in line.
     expect(await refused).toMatchObject({ code: 'RateExceeded', retryAfterMs: 3000 });
     expect(await holdfast.readLease('vendor')).toMatchObject({ state: 'released' });
   });

@@ -150,7 +150,7 @@ describe.runIf(executablePath)('the page', () => {
   it.runIf(isFull)('the page asks before it breaks a permit, and names holder and fence', async () => {
     const page = await site.open('#/keys/render', { expectsRefusals: true });
     const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
-    // Two workers of one name, of which the later one is broken.
+    // Two workers have one name, and the later one is broken.
     const [one, two, three] = [await permit('worker'), await permit('worker'), await permit('three')];
     const later = page.getByRole('button', { name: 'Break… the permit of worker' }).last();
     const detail = page.getByRole('region', { name: 'render' });

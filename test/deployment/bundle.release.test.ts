@@ -218,7 +218,7 @@ it.concurrent('the built bundles park, notify and cancel tasks without showing t
     'readLeases',
     'cancelWaiter',
     'withdraw',
-    'release', // the grant of the next in line
+    'release', // the grant of the next waiter
     'release',
     'repairQueues',
     'executionEnded',

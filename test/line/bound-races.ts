@@ -145,5 +145,5 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
       () => redriveBeforeEachStep(frees, 'a task', { graceSeconds: 60 }),
     ]),
   ] as Race[];
-  it.each(aFew(2, RACES))('a redriven execution and the next in line never both hold: %s', (_, play) => play());
+  it.each(aFew(2, RACES))('a redriven execution and the next waiter never both hold: %s', (_, play) => play());
 }

@@ -9,7 +9,7 @@ import type { LineWorld } from './world.ts';
 
 const LOOK_MS = 30_000;
 
-/** Those who want a lock ask about the execution of its bound grant. */
+/** Callers and tasks that want a lock ask about the execution of its bound grant. */
 export async function looksAtHolders(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, release, park, grantOf, see, repair, requests, rows, steps, newKey, timeline } = world;
@@ -119,7 +119,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
     expect(await other(key)).toMatchObject({ holder: 'other' });
   });
 
-  it('the next in line receives its grant even if the answer takes six seconds', async () => {
+  it('the next waiter receives its grant even if the answer takes six seconds', async () => {
     const { key, grant } = await hold();
     await held(key);
     timeline.advance(LOOK_MS - 2000);

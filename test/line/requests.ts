@@ -220,7 +220,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
         const seen = await send();
         await release(held);
         await acquire(asked);
-        timeline.advance(2000); // the grant is over in this very moment
+        timeline.advance(2000); // the grant expires at this moment
         return seen;
       },
     ];

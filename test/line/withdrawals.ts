@@ -99,29 +99,32 @@ export async function withdrawals(lineWorld: LineWorld) {
     expect(await release(grant, owner)).toMatchObject({ released: true });
   });
 
-  it.each(['none', 'lostReply'] as const)('a claim finds a withdrawal of that moment (fault: %s)', async (fault) => {
-    const { key, first } = await heldKey({ holder: 'first' });
-    const [, refused] = await timeline.play(
-      () =>
-        later(100, async () => {
-          await release(first);
-          // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
-          requests.faultsOf.DeleteItem = [
-            async (send) => {
-              const [row] = await rows(key);
-              const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
-              await flagCancelled(dependencies, { rowKey: name }, call());
-              requests.faultsOf.UpdateItem = [fault]; // the end of the grant
-              return send();
-            },
-          ];
-        }),
-      () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
-      () => later(10, () => park({ key, holder: 'next' })),
-    );
-    expect(refused).toMatchObject(cancelled);
-    expect(await see(key)).toMatchObject({ holder: 'next' });
-  });
+  it.each(['none', 'lostReply'] as const)(
+    'a claim finds a withdrawal that happens meanwhile (fault: %s)',
+    async (fault) => {
+      const { key, first } = await heldKey({ holder: 'first' });
+      const [, refused] = await timeline.play(
+        () =>
+          later(100, async () => {
+            await release(first);
+            // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
+            requests.faultsOf.DeleteItem = [
+              async (send) => {
+                const [row] = await rows(key);
+                const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
+                await flagCancelled(dependencies, { rowKey: name }, call());
+                requests.faultsOf.UpdateItem = [fault]; // the end of the grant
+                return send();
+              },
+            ];
+          }),
+        () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
+        () => later(10, () => park({ key, holder: 'next' })),
+      );
+      expect(refused).toMatchObject(cancelled);
+      expect(await see(key)).toMatchObject({ holder: 'next' });
+    },
+  );
 
   it('a call that has left receives LeaseLost after its withdrawal', async () => {
     const { key, first } = await heldKey({ holder: 'first' });

@@ -36,7 +36,7 @@ it('hand-offs keep the number of waiters that have left the line', async () => {
   const key = 'hand-offs';
   const first = await fill(key, 1);
   const [second, third] = [await park({ key, holder: 'b', limit: 1 }), await park({ key, holder: 'c', limit: 1 })];
-  timeline.advance(30_000); // the deadline of the first in line has passed
+  timeline.advance(30_000); // the deadline of the next waiter has passed
   await release(first);
   // One of the three has exited, and the hand-off does not count that waiter as left.
   expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });

@@ -297,7 +297,7 @@ it('a call that does not wait reads the record once if there is room', async () 
 });
 
 describe('gone tasks', () => {
-  /** w and z hold, b is granted and gone, and d is next in line. z expires while the message to b is on its way. */
+  /** w and z hold, b is granted and gone, and d is next. z expires while the message to b is on its way. */
   async function gone(key: string, next: object = {}) {
     const [x, w, z] = [
       await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 600 }),

@@ -81,16 +81,16 @@ describe('gone tasks', () => {
 });
 
 it.each([
-  ['the event of its end', 'the next in line'],
+  ['the event of its end', 'the next waiter'],
   ['the event of its end', 'a later caller'],
-  ['the schedule', 'the next in line'],
+  ['the schedule', 'the next waiter'],
   ['the schedule', 'a later caller'],
 ])('a notified task whose ticket stayed, as %s ends it, is previous for %s', async (finder, successor) => {
   const key = `notified, found by ${finder}, for ${successor}`;
   const execution = steps.newExecution('RUNNING');
   const first = await acquire({ key });
   const { task } = await park({ key, holder: 'notified', requestId: 'r', execution });
-  const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
+  const next = successor === 'the next waiter' ? await park({ key, holder: 'next' }) : undefined;
   requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
   await release(first);
   requests.faultsOf = {};

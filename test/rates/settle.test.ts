@@ -174,7 +174,7 @@ describe('cancel', () => {
 });
 
 describe('open reservations', () => {
-  /** A record with 200 open reservations, of which some are 15 minutes old. */
+  /** A record with 200 open reservations, some of them 15 minutes old. */
   async function full(key: string, old: number) {
     const entry = (at: number): [string, { M: Record<string, { N: string }> }] => {
       const madeAt = clock.now() - (at < old ? 15 * MINUTE_MS : 14 * MINUTE_MS);

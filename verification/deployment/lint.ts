@@ -13,7 +13,7 @@ const KNOWN: Record<string, string> = {
   E3601:
     'the rule reads the variable Partition of the state machine as text; CloudFormation replaces it (DefinitionSubstitutions)',
   W1028:
-    'a table that the stack creates takes its name from the same expression as the functions, of which one branch is then idle',
+    'a table that the stack creates takes its name from the same expression as the functions, so one branch is idle',
   W1030: 'the empty default of a parameter is used only behind a condition that it is not empty',
   W1033: 'as W1030, for lists',
   CKV_AWS_115:

@@ -212,7 +212,7 @@ describe('executionStateMachines', () => {
     const input = { key: 'of-a-wrapper', ttlSeconds: 900, stateMachineArn };
     const executionArn = await start(String(outputs.ExclusiveStateMachineArn), input);
     await expect.poll(() => lease('of-a-wrapper'), POLL).toMatchObject({ state: 'held', execution: executionArn });
-    // Where the wrapper is stopped before it has started the target, the lease is free.
+    // If the wrapper is stopped before it has started the target, the lease is free.
     const running = async () => (await sfn.send(new ListExecutionsCommand({ stateMachineArn }))).executions;
     await expect.poll(running, POLL).toMatchObject([{ status: 'RUNNING' }]);
     await sfn.send(new StopExecutionCommand({ executionArn }));

@@ -49,7 +49,7 @@ class NearestTests {
   async dryRun(options) {
     this.#provide({ isEarly: false, reloads: false });
     const result = await this.inner.dryRun(options);
-    // Where there are only types, there are no mutants.
+    // A file with only types has no mutants.
     if (result.status !== 'complete' || !result.mutantCoverage) return result;
     /** @type {Coverage} */
     const coverage = { times: {}, loads: {}, covered: {}, early: {}, loaded: [] };

@@ -7,7 +7,7 @@ import type { Mutant } from './stryker.ts';
 /** The capabilities whose files are mutated, and the line that two of them share. */
 export const CAPABILITIES = ['aws', 'commits', 'expiry', 'locks', 'nameservice', 'once', 'rates'];
 
-/** Where a run writes its report. Git ignores the folder, and a release attaches the files. */
+/** The folder of the report of a run. Git ignores the folder, and a release attaches the files. */
 export const REPORT = 'verification/mutation-score/report';
 
 /** A mutant that no assertion caught. */
@@ -21,7 +21,7 @@ export interface Open {
   replacement: string;
 }
 
-/** What became of the mutants of a file. */
+/** The outcomes of the mutants of a file. */
 export interface FileReport {
   /** The hash of the file at that time. */
   sha256: string;

@@ -362,7 +362,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'queue',
   },
   {
-    name: 'a quick release passes over the first in line',
+    name: 'a quick release passes over the next waiter',
     promise: 'nobody in line is overtaken',
     changes: [change('const [waiter, ...behind] = waiting', 'const [first, waiter = first, ...behind] = waiting')],
     only: 'queue',

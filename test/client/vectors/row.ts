@@ -15,7 +15,7 @@ export type Step = Fields & {
   do: string;
 };
 
-/** What became of the call. */
+/** The outcome of the call. */
 export interface Outcome {
   at?: number;
   returns?: Json;

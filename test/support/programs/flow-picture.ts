@@ -1,4 +1,4 @@
-/** What became of a request that arrived at second 0: it waited until it began, or until it was refused. */
+/** The outcome of a request that arrived at second 0: it waited until it began, or until it was refused. */
 export interface Request {
   /** When it began and ended its work, in seconds; absent if it never worked. */
   worked?: { from: number; to: number };

@@ -27,7 +27,7 @@ interface StackDouble {
 
 export interface CloudFormationDouble {
   aws: Aws;
-  /** Where the double listens, for commands of their own process. */
+  /** The address of the double, for commands in a process of their own. */
   url: string;
   /** The stacks by name. A test may set any state here. */
   stacks: Map<string, StackDouble>;

@@ -10,9 +10,9 @@ import { freePort } from '../../../local/ports.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the emulator listens. */
+    /** The address of the emulator. */
     port: number;
-    /** Where the emulator asks for the keys of the tests' issuer. */
+    /** The address from which the emulator reads the keys of the tests' issuer. */
     issuerPort: number;
   }
 }

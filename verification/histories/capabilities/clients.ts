@@ -20,7 +20,7 @@ const HOLDS = 'holds';
 
 /**
  * Callers with the Python client: its own code decides when to ask again, when to send a heartbeat, and whether the lease is held. The simulation
- * has its clocks, of which one may be wrong, its network and the pauses of its process.
+ * controls its clocks (one may be wrong), the network and the pauses of the process.
  */
 export const clients: Capability = {
   name: 'clients',

@@ -57,7 +57,7 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
 const grantsOf = (entries: readonly Entry[]) =>
   asGrants(entries).filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
 
-/** Of two grants, the one that was made later by the service's clocks has the higher fence. */
+/** The later of two grants, by the service's clocks, has the higher fence. */
 export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const grants = grantsOf(entries);
   const slack = facts.foreignLeases || (facts.sweeps && !facts.withinBound) ? facts.spreadMs + 1 : 0;

@@ -210,7 +210,7 @@ export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: 
 /** How often the next waiter polls for room, its own requests included. */
 const NOTICED_MS = 1500;
 
-/** A call that was next in line beside free room is not refused at the end of its wait, unless a fault struck it. */
+/** A call that was next beside free room is not refused at the end of its wait, unless a fault struck it. */
 export function roomIsNoticed(
   history: readonly Entry[],
   key: string,

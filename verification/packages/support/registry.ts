@@ -10,7 +10,7 @@ import { toolIn } from './tools.ts';
 
 const VERDACCIO = toolIn('verdaccio/bin/verdaccio');
 
-/** It knows no other registry: what a package needs and does not contain cannot be installed. */
+/** This registry does not ask another one: what a package needs and does not contain cannot be installed. */
 const CONFIGURATION = `
 storage: ./storage
 packages:
