@@ -8,8 +8,8 @@ import {
   canBeHadAlone,
   entryAt,
   hasLeaseId,
-  hasNoEndMark,
   isFenceBelow,
+  isNotEnding,
   isNotRemembered,
   isUnmarked,
   wasNotFreedAfter,
@@ -91,7 +91,7 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
     Key: { key: text(key) },
     UpdateExpression:
       'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = if_not_exists(cap_ttl, :seconds) + #h.u',
-    ...conditionFields(all(hasLeaseId(proven(leaseId)), hasNoEndMark(ALONE), beatBefore(ALONE, now)), {
+    ...conditionFields(all(hasLeaseId(proven(leaseId)), isNotEnding(ALONE), beatBefore(ALONE, now)), {
       names: entryAt(ALONE),
       values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsOf(now) },
     }),

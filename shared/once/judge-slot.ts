@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { EXCLUSIVE_WEIGHT } from '../locks/record/identity.ts';
-import { ending, entryOf } from '../locks/record/record.ts';
+import { endOfRequest, entryOf } from '../locks/record/record.ts';
 import { leaseLost } from '../locks/record/refusals.ts';
 import { entriesToEnd } from '../locks/record/room.ts';
 import { keySummary } from '../locks/record/views.ts';
@@ -46,7 +46,7 @@ export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest,
       throw noPeriod(record, key, { doneSlot: done.slot, now });
     return { meaning: 'superseded', done };
   }
-  const ended = ending(record, request.name);
+  const ended = endOfRequest(record, request.name);
   if (ended) throw leaseLost(key, ended);
   return {
     meaning: entriesToEnd(record, { ...request, weight: EXCLUSIVE_WEIGHT, room: 0 }, { now, clockSkewMs })

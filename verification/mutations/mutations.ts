@@ -71,8 +71,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'the fence of an exclusive grant is not behind the clock',
     changes: [
       change(
-        'Math.max((line?.seen.fence ?? record?.fence ?? 0) + 1, now);',
-        '(line?.seen.fence ?? record?.fence ?? now - 1) + 1;',
+        'Math.max((line?.record.fence ?? record?.fence ?? 0) + 1, now);',
+        '(line?.record.fence ?? record?.fence ?? now - 1) + 1;',
       ),
     ],
     only: 'leases',
@@ -552,7 +552,10 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change('const grant = { ...asked, room: roomUnder(cap, asked) };', 'const grant = asked;'),
       change('const cap = known && capAt(known, {', 'const cap = known && !line && capAt(known, {'),
-      change('hasRoomAsSeen(line.seen, room), underCap, ...areAsSeen', 'hasRoomAsSeen(line.seen, room), ...areAsSeen'),
+      change(
+        'hasRoomAsSeen(line.record, room), underCap, ...areAsSeen',
+        'hasRoomAsSeen(line.record, room), ...areAsSeen',
+      ),
     ],
     only: 'permits',
   },

@@ -10,7 +10,7 @@ import { firstTry } from '../record/first-try.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/identity.ts';
 import { grantView, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
-import { type Granted, type GrantRequest, previousOf, type TryOutcome } from '../record/room.ts';
+import { type GrantOnRecord, type GrantRequest, previousOf, type TryOutcome } from '../record/room.ts';
 import { noteMark, sawMark } from '../record/seen-marks.ts';
 import type { AcquireInput } from './inputs.ts';
 import { type Acquired, durations, type Mode, type Parked, previousView } from './types.ts';
@@ -165,7 +165,7 @@ interface Acquiring {
  * (`maxWaitSeconds`). A call that does not wait looks at bound holders instead, and tries again if the look ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, call: Call): Promise<Granted> {
+async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, call: Call): Promise<GrantOnRecord> {
   const { clock } = dependencies;
   const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, held, attempt } = asking;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
@@ -210,7 +210,7 @@ async function joinLine(
   dependencies: LeaseDependencies,
   { lock, ...asking }: Acquiring & { deadline: number; record: KeyRecord | undefined },
   call: Call,
-): Promise<Granted> {
+): Promise<GrantOnRecord> {
   const { holdOrSleep } = await import('../line/hold-or-sleep.ts');
   return holdOrSleep({ dependencies, lock: await lock(), call }, asking);
 }

@@ -4,7 +4,7 @@ import { all } from '../../aws/condition.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { hasLeaseId, hasNoEndMark, isInUse } from '../record/conditions.ts';
+import { hasLeaseId, isInUse, isNotEnding } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
 import { instantOrNull } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, type KeyRecord, unusable } from '../record/record.ts';
@@ -130,7 +130,7 @@ async function markEnding(
     {
       key,
       set: ['#h.s = :now', '#h.v = :version', ...(operator === undefined ? [] : ['#h.o = :operator'])],
-      condition: all(hasLeaseId(entry), hasNoEndMark(path), isInUse(path, now - clockSkewMs)),
+      condition: all(hasLeaseId(entry), isNotEnding(path), isInUse(path, now - clockSkewMs)),
       values: {
         ...{ ':now': integer(now), ':version': text(ids.uuid()) },
         ...(operator !== undefined && { ':operator': text(operator) }),

@@ -3,7 +3,7 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark } from '../record/conditions.ts';
+import { beatBefore, expiresBefore, hasLeaseId, isNotEnding } from '../record/conditions.ts';
 import { ALONE, isOnceRecord, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
@@ -52,7 +52,7 @@ export function extendGrant(dependencies: LeaseDependencies) {
       {
         key,
         set: ['#h.v = :version', '#h.b = :now', ...set],
-        condition: all(hasLeaseId(proof), hasNoEndMark(path), condition),
+        condition: all(hasLeaseId(proof), isNotEnding(path), condition),
         values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
         ...(path !== ALONE && { ttl: ttlAfter(now) }),
       },

@@ -2,7 +2,7 @@ import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { entryAt, hasLeaseId, isStill, isUnmarked } from '../record/conditions.ts';
+import { entryAt, hasLeaseId, isEntryAsSeen, isUnmarked } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, remember, ticketOfLeaseId } from '../record/identity.ts';
 import { entryOf, type KeyRecord } from '../record/record.ts';
 import { lostReason } from '../record/refusals.ts';
@@ -128,7 +128,9 @@ function writeEnd(
   } as const;
   const { ttl, ...update } = path === ALONE ? { ...endAlone(dependencies, ends), ttl: undefined } : endShared(ends);
   const isThisGrant =
-    seenVersion === undefined ? hasLeaseId(proof) : all(hasLeaseId(proof), isStill({ path, version: seenVersion }));
+    seenVersion === undefined
+      ? hasLeaseId(proof)
+      : all(hasLeaseId(proof), isEntryAsSeen({ path, version: seenVersion }));
   return updateKey(
     dependencies,
     {

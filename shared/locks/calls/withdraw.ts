@@ -6,7 +6,7 @@ import { endTask, failTask, type NotifyOutcome } from '../line/notify.ts';
 import { getWaiter, isTask, placeOf, type WaitingTask, withdrawn } from '../line/waiters.ts';
 import { flagCancelled, flagOwnWaiters, flagTicket, type RequestOfCaller } from '../line/waiting-calls.ts';
 import { requestName } from '../record/identity.ts';
-import { ending, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
+import { endOfRequest, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
 import type { CancelInput, WithdrawInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
@@ -49,7 +49,7 @@ async function withdraw(
     const entry = entryOf(record, name);
     if (!entry) {
       // A try without an answer may have ended the grant. The record forgets that when eight other grants have ended since.
-      if (inDoubt && !hadWaiter && ending(record, name) === undefined)
+      if (inDoubt && !hadWaiter && endOfRequest(record, name) === undefined)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       // A waiter behind this one may be next now.
       if (waiter) await handOffToLine(dependencies, { record }, call);
@@ -95,7 +95,7 @@ async function endOwn(
   const { name, ticket } = entry;
   const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof: entry }, call);
   // An earlier try of the SDK may have ended the grant.
-  if (!won && !(unanswered && ending(record, name) === 'released')) return unanswered ? 'inDoubt' : 'changed';
+  if (!won && !(unanswered && endOfRequest(record, name) === 'released')) return unanswered ? 'inDoubt' : 'changed';
   if (!isHandedOff) await handOffToLine(dependencies, { record, ticket }, call);
   return 'ended';
 }

@@ -12,7 +12,7 @@ import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { executionAt, readKey, secondsOf, ttlOfRecord } from '../record/requests.ts';
-import type { Going } from '../record/room.ts';
+import type { GrantToEnd } from '../record/room.ts';
 import { setting, writeAnew } from '../record/versions.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
 import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
@@ -223,7 +223,7 @@ async function endFinished(
   { record, finished }: { record: KeyRecord; finished: readonly HolderEntry[] },
   call: Call,
 ): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
-  const ending = finished.slice(0, MOST_GOING).map((entry): Going => ({ entry, how: 'executionEnded' }));
+  const ending = finished.slice(0, MOST_GOING).map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
   const remaining = new Set(current.entries.map(({ id }) => id));
   return { freed: ending.filter(({ entry }) => !remaining.has(entry.id)).length, granted: granted.length };

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../errors.ts';
 import type { EndedGrant } from '../calls/types.ts';
 import { canSleep } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
-import type { Granted } from '../record/room.ts';
+import type { GrantOnRecord } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
 import { leftToSchedule } from './notify.ts';
@@ -38,7 +38,7 @@ interface Claiming {
  * @returns undefined if the request no longer has such a grant
  * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
  */
-export async function claim(lockCall: LockCall, claiming: Claiming): Promise<Granted | undefined> {
+export async function claim(lockCall: LockCall, claiming: Claiming): Promise<GrantOnRecord | undefined> {
   const { dependencies, lock, call } = lockCall;
   const { ticket } = claiming;
   const { key } = lock.asked;
@@ -119,7 +119,7 @@ const isDeletedBeside = (
 async function claimFull(
   lockCall: LockCall,
   { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: Claiming,
-): Promise<(Granted & { grant: Grant }) | undefined> {
+): Promise<(GrantOnRecord & { grant: Grant }) | undefined> {
   const { dependencies, lock } = lockCall;
   const { clock } = dependencies;
   let [current, isOurs] = [record, wasOurs];
@@ -170,7 +170,7 @@ const isWorthIt = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean => (ex
  * @returns a grant that the request received at the last moment
  * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function leave(lockCall: LockCall, ticket: string): Promise<Granted> {
+export async function leave(lockCall: LockCall, ticket: string): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { key, requestId } = lock.asked;
   const row = await getWaiter(dependencies, { key, ticket }, call);
@@ -272,7 +272,7 @@ export async function refuseCall(
  */
 export async function leaveAfterGrant(
   { dependencies, lock, call }: LockCall,
-  { granted, ticket }: { granted: Granted; ticket: string },
+  { granted, ticket }: { granted: GrantOnRecord; ticket: string },
 ): Promise<void> {
   const remove = (row: string) => deleteOwnUnlessWithdrawn(dependencies, { ticket: row, asker: lock.asked }, call);
   const rows = canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket];

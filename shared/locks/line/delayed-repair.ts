@@ -5,7 +5,7 @@ import { type LeaseDependencies, WINDOW_SECONDS } from '../dependencies.ts';
 import { hasFenceAsSeen } from '../record/conditions.ts';
 import { isBound, type KeyRecord } from '../record/record.ts';
 import { updateKey } from '../record/requests.ts';
-import { type Asked, roomAt } from '../record/room.ts';
+import { type RoomRequest, roomAt } from '../record/room.ts';
 import { newGrantOf } from './next.ts';
 import { isOverdue, isTask, readWaiters, type Waiter } from './waiters.ts';
 
@@ -21,7 +21,7 @@ const MAX_CALLERS_READ = 100;
 /** A waiter without room, and the record that shows its holders. */
 interface WaitingForRoom {
   record: KeyRecord;
-  asked: Asked;
+  asked: RoomRequest;
 }
 
 /**

@@ -6,7 +6,7 @@ import { isUsedAsSeen, markUnchanged } from '../record/conditions.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import {
   areNotSuperseded,
-  isStillMoved,
+  isMovedAsSeen,
   keptMark,
   leftAsleep,
   movedNoMore,
@@ -15,7 +15,7 @@ import {
 } from '../record/mark.ts';
 import { isAloneIn, type KeyRecord, type NewGrant } from '../record/record.ts';
 import type { Written } from '../record/requests.ts';
-import { type Going, previousAlone, previousOf } from '../record/room.ts';
+import { type GrantToEnd, previousAlone, previousOf } from '../record/room.ts';
 import type { NextGrant, NextInLine } from './next.ts';
 import type { Versions } from './notify-granted.ts';
 import { hintsAfter } from './pace.ts';
@@ -24,7 +24,7 @@ import { stayingOf } from './waiters.ts';
 /** A record, and the grants in it that the next write ends. */
 export interface RecordAndEnding {
   record: KeyRecord;
-  ending: readonly Going[];
+  ending: readonly GrantToEnd[];
 }
 
 interface HandOffWrite extends RecordAndEnding {
@@ -46,7 +46,7 @@ interface HandOffWrite extends RecordAndEnding {
  */
 const mayUnmark = (record: KeyRecord, hasPlaceOfHolder = false): Condition[] => [
   markUnchanged(record),
-  ...isStillMoved(record.moved),
+  ...isMovedAsSeen(record.moved),
   ...(hasPlaceOfHolder ? [isUsedAsSeen(record)] : []),
 ];
 
@@ -80,14 +80,14 @@ export async function writeHandOff(
   const value = newMark(dependencies);
   const markWithOthers = () =>
     keptMark(
-      { seen: record, next, waitingTickets },
+      { record, next, waitingTickets },
       { granted: nextGrants.length, value, number, hints: servesSelf ? hintsAfter(record) : {} },
     );
   const mark = others
     ? { ...markWithOthers(), remove: movedNoMore(moved) }
     : removedMark(stayingOf(inLine), record.moved);
-  const also = others ? [...isStillMoved(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
-  const line = { seen: record, others, mark, also };
+  const also = others ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
+  const line = { record, others, mark, also };
   const granting = { key, grants, ended: ending, now, line };
   const written = await writeGrants(dependencies, granting, call);
   return { ...written, won: written.landed };

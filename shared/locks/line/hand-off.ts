@@ -3,8 +3,8 @@ import { HoldfastError } from '../../errors.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { writeEnds } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
-import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, unusable } from '../record/record.ts';
-import { type Going, isRemembered, takeoverAt } from '../record/room.ts';
+import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, unusable } from '../record/record.ts';
+import { type GrantToEnd, isRemembered, takeoverAt } from '../record/room.ts';
 import { type RecordAndEnding, writeHandOff } from './hand-off-write.ts';
 import { LineReading } from './line-reading.ts';
 import { findNext, MAX_GONE_TASKS, MAX_REMOVALS, type NextGrant, type NextInLine } from './next.ts';
@@ -48,7 +48,7 @@ interface HandingOff {
   /** The record as a conditional write or a consistent read has just shown it. */
   record: KeyRecord;
   /** Grants that must end even if no waiter is served, at most `MOST_GOING`. */
-  ending?: readonly Going[];
+  ending?: readonly GrantToEnd[];
   /** The ticket of the call in line that hands off. */
   ownTicket?: string | undefined;
   /** The tickets that this call has served already. */
@@ -80,7 +80,7 @@ type OutcomeSoFar = Pick<HandedOff, 'ended' | 'ownVersion' | 'unanswered'>;
 interface HandOffProgress {
   record: KeyRecord;
   reading: LineReading;
-  ending: Going[];
+  ending: GrantToEnd[];
   granted: string[];
   budget: { removals: number };
   ownTicket: string | undefined;
@@ -222,7 +222,7 @@ function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boole
 }
 
 interface ServedWrite extends Serving {
-  ended: readonly Going[];
+  ended: readonly GrantToEnd[];
   versions: Versions;
 }
 
@@ -248,7 +248,7 @@ async function afterWrite(
 }
 
 /** Whether another round cannot serve anybody. */
-function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, ended: readonly Going[]): boolean {
+function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, ended: readonly GrantToEnd[]): boolean {
   // The write freed the key, served nobody, and nobody has joined since the line was read. So the line holds nobody who can be served.
   const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
   if (line.nextGrants.length === 0 && wasAlone && reading.isCompleteFor(record)) return true;
@@ -270,27 +270,27 @@ function takenByOther({
 }: RecordAndEnding & { line: NextInLine }): string[] {
   if (leaving.some(({ how }) => how !== 'expired')) return [];
   const isTaken = ({ waiter, grant: { name } }: NextGrant) =>
-    entryOf(record, name)?.ticket === waiter.ticket || ending(record, name) !== undefined;
+    entryOf(record, name)?.ticket === waiter.ticket || endOfRequest(record, name) !== undefined;
   return nextGrants.filter(isTaken).map(({ waiter }) => waiter.ticket);
 }
 
 /** The grants that the next write ends, and the expired ones, because the line may need their room. */
-function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: RecordAndEnding): Going[] {
+function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: RecordAndEnding): GrantToEnd[] {
   const now = clock.now();
   const isEnding = (entry: HolderEntry) => ending.some((going) => going.entry.name === entry.name);
   const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !isEnding(entry));
   const room = Math.max(0, MOST_GOING - ending.length);
-  return [...ending, ...expired.slice(0, room).map((entry): Going => ({ entry, how: 'expired' }))];
+  return [...ending, ...expired.slice(0, room).map((entry): GrantToEnd => ({ entry, how: 'expired' }))];
 }
 
 /** Whether an expired grant reached no caller: its task accepted LeaseHeld instead, and no call of the request received the grant as an answer. */
-const reachedNoCaller = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
+const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
 /** Deletes the rows of tasks that were gone, after their grants have ended. Until then the schedule needs the row to find the grant. */
 async function deleteWaitersOf(
   dependencies: LeaseDependencies,
-  { key, granted, ended }: { key: string; granted: readonly string[]; ended: readonly Going[] },
+  { key, granted, ended }: { key: string; granted: readonly string[]; ended: readonly GrantToEnd[] },
   call: Call,
 ): Promise<void> {
   for (const { entry, how } of ended) {
@@ -316,7 +316,7 @@ async function leaveRest(
 }
 
 /** If the line cannot be read, grants that must end still end. @throws the error if only expired grants would end, because these can wait */
-function ifUnread(error: unknown, ending: readonly Going[]): undefined {
+function ifUnread(error: unknown, ending: readonly GrantToEnd[]): undefined {
   if (!(error instanceof HoldfastError) || ending.every(({ how }) => how === 'expired')) throw error;
 }
 

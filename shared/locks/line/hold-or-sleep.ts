@@ -6,7 +6,7 @@ import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { isAloneIn, type KeyRecord, parseKey } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
-import { type Granted, roomAt, type TryOutcome } from '../record/room.ts';
+import { type GrantOnRecord, roomAt, type TryOutcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
 import { inSlot } from './held-calls.ts';
@@ -64,7 +64,7 @@ const ASK_AGAIN_MS = [1000, 3000] as const;
  * Holds the call until its grant or its deadline, or puts its caller to sleep.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function holdOrSleep(lockCall: LockCall, asking: WaitingCaller): Promise<Granted> {
+export async function holdOrSleep(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   if (canSleep(lockCall.dependencies))
     return asking.sleepMs > 0 ? callOfSleeper(lockCall, asking) : callOfOther(lockCall, asking);
   return waitInLine(lockCall, joiningOf(asking));
@@ -77,7 +77,7 @@ const joiningOf = ({ ticket, deadline, attempt, record }: WaitingCaller): Joinin
 });
 
 /** The call of a caller that does not sleep, such as curl. */
-async function callOfOther(lockCall: LockCall, asking: WaitingCaller): Promise<Granted> {
+async function callOfOther(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { record, deadline, ticket } = asking;
   const isFree = record !== undefined && lock.isMarked(record) && lock.freeAt(record) <= dependencies.clock.now();
@@ -94,7 +94,7 @@ async function callOfOther(lockCall: LockCall, asking: WaitingCaller): Promise<G
 }
 
 /** The call of a caller that can sleep. */
-async function callOfSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<Granted> {
+async function callOfSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { deadline, attempt, ticket } = asking;
   const returned = asking.record ? undefined : await readReturned(lockCall, asking);
@@ -275,7 +275,7 @@ async function sleep(
   lockCall: LockCall,
   asking: WaitingCaller,
   { turn, expected, known, ...seen }: SeenInLine,
-): Promise<Granted> {
+): Promise<GrantOnRecord> {
   const { dependencies, lock } = lockCall;
   const { ids } = dependencies;
   const [least, most] = ASK_AGAIN_MS;

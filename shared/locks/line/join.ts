@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { canSleep, DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
-import type { Granted, TryOutcome } from '../record/room.ts';
+import type { GrantOnRecord, TryOutcome } from '../record/room.ts';
 import { noteMark } from '../record/seen-marks.ts';
 import { leaveAfterGrant } from './claim.ts';
 import { type Arrived, isLineFull, refuseWhereFull } from './limits.ts';
@@ -54,7 +54,9 @@ export interface Joining {
   /** For a call that came when the key was free already: until when it leaves the key to sleepers (docs/protocols/places.md#take-a-free-key). */
   patience?: { freeSince: number; until: number } | undefined;
   /** Puts the caller to sleep and throws LeaseHeld, if its turn has moved away. A call that waits calls this every few seconds. */
-  sleepIfFar?: ((record: KeyRecord, held: Joining & { ticket: string }) => Promise<Granted | undefined>) | undefined;
+  sleepIfFar?:
+    | ((record: KeyRecord, held: Joining & { ticket: string }) => Promise<GrantOnRecord | undefined>)
+    | undefined;
 }
 
 export interface Joined {
@@ -64,7 +66,7 @@ export interface Joined {
   /** The record after the mark was raised, or the record that did not allow the mark. */
   record: KeyRecord;
   /** The grant of a call that joined without a first try, and then found the line gone. */
-  granted?: Granted | undefined;
+  granted?: GrantOnRecord | undefined;
 }
 
 /**
@@ -163,7 +165,7 @@ export async function join(lockCall: LockCall, joining: Joining): Promise<Joined
 async function markOrTry(
   lockCall: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },
-): Promise<{ marked?: MarkWritten; granted?: Granted }> {
+): Promise<{ marked?: MarkWritten; granted?: GrantOnRecord }> {
   const marked = await lockCall.lock.raiseMark(ticket, 'first', { isMarked: true });
   if (marked.won || lockCall.lock.isMarked(marked.record) || lockCall.lock.ownGrant(marked.record) !== undefined)
     return { marked };

@@ -5,10 +5,10 @@ import { endGrant, handOffToLine } from '../calls/release.ts';
 import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../executions/questions.ts';
-import { hasNoEntry, isNotRemembered, isStill } from '../record/conditions.ts';
+import { hasNoEntry, isEntryAsSeen, isNotRemembered } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
 import { correctLineOut, mark, markJoined, type Replacing } from '../record/mark.ts';
-import { ending, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
+import { endOfRequest, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey, type Written as WrittenKey } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
@@ -132,7 +132,7 @@ export class Lock {
    */
   ownGrant(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
     const entry = this.#entry(record);
-    if (!entry || entry.isEnding) return ending(record, this.#request.name);
+    if (!entry || entry.isEnding) return endOfRequest(record, this.#request.name);
     const { version, ticket, claimTtlMs, ttlMs, expiresAt, previous } = entry;
     return { version, ticket, claimTtlMs, ttlMs, expiresAt, previous };
   }
@@ -315,7 +315,7 @@ export class Lock {
   async raiseMarkForTask(ticket: string, expired?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
     const { key, name } = this.#request;
     const before = expired && this.#entry(expired);
-    const mayRaise = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
+    const mayRaise = before ? isEntryAsSeen(before) : all(hasNoEntry(name), isNotRemembered(name));
     const { won, record } = await this.#replacing(ticket, (replacing) => {
       const condition = replacing ? all(mayRaise, replacing.condition) : mayRaise;
       const arrival = { key, condition, ticket, left: Number(replacing?.replaces ?? false), also: replacing?.also };

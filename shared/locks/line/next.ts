@@ -4,10 +4,10 @@ import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
 import { roomUnder } from '../record/cap-rules.ts';
 import { capAt } from '../record/capped.ts';
 import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
-import { ending, endingOf, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from '../record/record.ts';
+import { endOfRequest, entryOf, type HolderEntry, type KeyRecord, type NewGrant, whyEnding } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey } from '../record/requests.ts';
-import { type Going, weightInUse, weightOf } from '../record/room.ts';
+import { type GrantToEnd, weightInUse, weightOf } from '../record/room.ts';
 import { notifyHolder, otherTerms } from '../record/versions.ts';
 import type { LineReading } from './line-reading.ts';
 import { canNotify, failTask, type Notified, type NotifyOutcome } from './notify.ts';
@@ -197,7 +197,7 @@ interface LineSearch {
   record: KeyRecord;
   reading: LineReading;
   /** The grants that the next write ends. */
-  ending: readonly Going[];
+  ending: readonly GrantToEnd[];
   /** The tickets that this call has served. */
   granted: readonly string[];
   /** How many more rows this call may remove. */
@@ -324,8 +324,8 @@ function grantOfRequest(
   const going = goingGrants.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
   // The grant is being released or broken, perhaps before its task was notified: another call of the request can release it.
   if (going?.how === 'released' || going?.how === 'broken')
-    return going.entry.isEnding ? endingOf(going.entry) : going.how;
-  const how = ending(record, name);
+    return going.entry.isEnding ? whyEnding(going.entry) : going.how;
+  const how = endOfRequest(record, name);
   if (going && how === 'superseded') return how;
   if (going && going.entry.ticket !== waiter.ticket) return 'none';
   if (going) return going.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';

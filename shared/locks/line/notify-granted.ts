@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { isLate } from '../record/requests.ts';
-import type { Going } from '../record/room.ts';
+import type { GrantToEnd } from '../record/room.ts';
 import { notifyHolder, raiseFence } from '../record/versions.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import type { NextGrant, NextInLine } from './next.ts';
@@ -28,8 +28,8 @@ export async function notifyGranted(
   dependencies: LeaseDependencies,
   { line: { nextGrants, behind, taskWaits }, ...notifying }: NotifyingGranted & { line: NextInLine },
   call: Call,
-): Promise<Going[]> {
-  const goneTasks: Going[] = [];
+): Promise<GrantToEnd[]> {
+  const goneTasks: GrantToEnd[] = [];
   for (const nextGrant of nextGrants.filter(({ waiter }) => isTask(waiter))) {
     const entry = await notifyTask(dependencies, { nextGrant, ...notifying }, call);
     if (entry) goneTasks.push({ entry, how: 'neverNotified' });

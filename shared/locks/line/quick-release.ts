@@ -5,7 +5,7 @@ import { HoldfastError } from '../../errors.ts';
 import type { ReleaseInput } from '../calls/inputs.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { isUnderCap } from '../record/capped.ts';
-import { entryAt, hasLeaseId, hasNoEndMark, isNotRemembered } from '../record/conditions.ts';
+import { entryAt, hasLeaseId, isNotEnding, isNotRemembered } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
 import { isNoneMoved, leftAsleep, namesOf } from '../record/mark.ts';
 import { entryOfNew } from '../record/new-entries.ts';
@@ -127,7 +127,7 @@ async function leaveAsleep(
       key,
       set: ['used = used - #h.w', ...end.set, ...left.set],
       remove: [...end.remove, ...left.remove],
-      condition: all(hasLeaseId(proof), hasNoEndMark(ALONE), isNoneMoved, { expression: 'attribute_exists(mark)' }),
+      condition: all(hasLeaseId(proof), isNotEnding(ALONE), isNoneMoved, { expression: 'attribute_exists(mark)' }),
       names: end.names,
       values: { ...end.values, ...left.values },
     },
@@ -183,7 +183,7 @@ async function pass(
       ],
       condition: all(
         hasLeaseId(proof),
-        hasNoEndMark(ALONE),
+        isNotEnding(ALONE),
         isNotRemembered(grant.name),
         isUnderCap(undefined, [grant]),
         isNoneMoved,

@@ -7,11 +7,11 @@ import { endGrantsOf } from '../executions/ended.ts';
 import { dueKeyOf } from '../executions/look.ts';
 import type { Questions } from '../executions/questions.ts';
 import { executionState } from '../executions/state.ts';
-import { isStill, isUnmarked } from '../record/conditions.ts';
+import { isEntryAsSeen, isUnmarked } from '../record/conditions.ts';
 import { writeGrants } from '../record/grants.ts';
 import { requestName } from '../record/identity.ts';
 import { areNotSuperseded, keptMark, mark, newMark } from '../record/mark.ts';
-import { endingOf, entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord } from '../record/record.ts';
+import { entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord, whyEnding } from '../record/record.ts';
 import { leaseLost } from '../record/refusals.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import { takeoverAt } from '../record/room.ts';
@@ -191,7 +191,7 @@ const noteUnnotified = (
   dependencies: LeaseDependencies,
   { key, entry }: { key: string; entry: HolderEntry },
   call: Call,
-) => updateKey(dependencies, { key, set: ['#h.j = :seen'], condition: isStill(entry) }, call);
+) => updateKey(dependencies, { key, set: ['#h.j = :seen'], condition: isEntryAsSeen(entry) }, call);
 
 /**
  * Passes bound grants that perhaps reached no task to the next tasks of the same executions, under new fences
@@ -210,8 +210,8 @@ async function passBoundGrants(
     if (!waiter) continue;
     const grant = { ...newGrantOf(waiter), previous: entry.previous };
     const change = { granted: 1, value: newMark(dependencies) };
-    const mark = keptMark({ seen: current, next: undefined }, change);
-    const line = { seen: current, others: true, also: areNotSuperseded([grant]), mark };
+    const mark = keptMark({ record: current, next: undefined }, change);
+    const line = { record: current, others: true, also: areNotSuperseded([grant]), mark };
     const granting = {
       key,
       grants: [grant],
@@ -243,7 +243,7 @@ async function failTaskOfEndingGrant(
   { record: { key }, entry, waiter, repaired }: Repair & MarkedKey,
   call: Call,
 ): Promise<void> {
-  const error = leaseLost(key, endingOf(entry));
+  const error = leaseLost(key, whyEnding(entry));
   const outcome = await endUnnotified(dependencies, { waiter, error }, call);
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome !== 'accepted') return;

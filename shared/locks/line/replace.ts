@@ -5,10 +5,10 @@ import { all, type Condition, conditionFields, not } from '../../aws/condition.t
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { hasLeaseId, hasNoEndMark, isInUse } from '../record/conditions.ts';
+import { hasLeaseId, isInUse, isNotEnding } from '../record/conditions.ts';
 import { ALONE, RING_ATTRIBUTES, remember, requestName } from '../record/identity.ts';
 import type { Replacing } from '../record/mark.ts';
-import { ending, entryOf, type KeyRecord } from '../record/record.ts';
+import { endOfRequest, entryOf, type KeyRecord } from '../record/record.ts';
 import { updateKey, type Written } from '../record/requests.ts';
 import type { GrantRequest } from '../record/room.ts';
 import { failTask, leftToSchedule, type NotifyOutcome } from './notify.ts';
@@ -48,7 +48,7 @@ const replacesNone = (name: string): Condition => ({
 function replacesLatest(record: KeyRecord, name: string): boolean {
   const latest = latestOf(record);
   if (!latest || latest.name === name || entryOf(record, latest.name)) return false;
-  return ending(record, latest.name) === undefined;
+  return endOfRequest(record, latest.name) === undefined;
 }
 
 /**
@@ -109,7 +109,7 @@ export async function markReplacing<Marked extends Written>(
       await askHolder(dependencies, record, call).catch(leftToSchedule);
       return marked;
     }
-    if (replacesLatest(record, name) === replaces || entryOf(record, name) || ending(record, name)) return marked;
+    if (replacesLatest(record, name) === replaces || entryOf(record, name) || endOfRequest(record, name)) return marked;
     replaces = !replaces;
   }
 }
@@ -164,14 +164,14 @@ export async function askHolder(dependencies: LeaseDependencies, record: KeyReco
   const latest = latestOf(record);
   const entry = record.entries.find(({ path }) => path === ALONE);
   if (!latest?.stops || entry?.replace !== 'running' || entry.isEnding || entry.name === latest.name) return;
-  if (ending(record, latest.name) !== undefined || entry.claimTtlMs !== undefined) return;
+  if (endOfRequest(record, latest.name) !== undefined || entry.claimTtlMs !== undefined) return;
   const now = clock.now();
   const asked = await updateKey(
     dependencies,
     {
       key: record.key,
       set: ['#h.s = :now', '#h.S = :by', '#h.v = :version'],
-      condition: all(hasLeaseId(entry), hasNoEndMark(ALONE), isInUse(ALONE, now - clockSkewMs)),
+      condition: all(hasLeaseId(entry), isNotEnding(ALONE), isInUse(ALONE, now - clockSkewMs)),
       values: { ':now': integer(now), ':by': text(latest.holder), ':version': text(ids.uuid()) },
     },
     call,

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../errors.ts';
 import { NAMELESS } from '../record/held-text.ts';
-import { ending, entryOf, type KeyRecord } from '../record/record.ts';
+import { endOfRequest, entryOf, type KeyRecord } from '../record/record.ts';
 import { leaseLost } from '../record/refusals.ts';
 
 /** The error for a request that a newer one has replaced. @param by the holder of the newer request */
@@ -13,6 +13,6 @@ export const supersederOf = (record: KeyRecord, name: string): string | undefine
 
 /** Why a request cannot receive a grant: its grant has ended or is ending, or a newer request has replaced it. Undefined if the record remembers neither. */
 export function refusalOf(record: KeyRecord, name: string): HoldfastError | undefined {
-  const how = ending(record, name);
+  const how = endOfRequest(record, name);
   return how === 'superseded' ? superseded(record.key, supersederOf(record, name)) : how && leaseLost(record.key, how);
 }

@@ -7,7 +7,7 @@ import type { Ids } from '../../surroundings/ids.ts';
 import { type LeaseDependencies, ROW_EVERY_MS, WINDOW_MS } from '../dependencies.ts';
 import { leftToNextLook } from '../executions/questions.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
-import type { Granted, TryOutcome } from '../record/room.ts';
+import type { GrantOnRecord, TryOutcome } from '../record/room.ts';
 import { claim, isAlive, isGrant, leave, refuseCall, refuseEnded } from './claim.ts';
 import { type Joined, type Joining, join } from './join.ts';
 import type { Lock, LockCall } from './lock.ts';
@@ -81,7 +81,7 @@ function waitingCallIn(item: Item | undefined): WaitingCall | 'gone' {
  * Waits in line until the call has its grant, or until its deadline (docs/protocols/queue.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function waitInLine(lockCall: LockCall, joining: Joining): Promise<Granted> {
+export async function waitInLine(lockCall: LockCall, joining: Joining): Promise<GrantOnRecord> {
   const joined = await join(lockCall, joining);
   if (joined.granted) return joined.granted;
   const { requestId } = lockCall.lock.asked;
@@ -137,7 +137,7 @@ class Waiting {
     this.#checkedAt = this.#now;
   }
 
-  async untilGranted(): Promise<Granted> {
+  async untilGranted(): Promise<GrantOnRecord> {
     this.#askAboutHolders();
     for (;;) {
       const claimed = await this.#claimOwnGrant();
@@ -153,7 +153,7 @@ class Waiting {
   }
 
   /** Puts the caller to sleep if its turn is far. @returns a grant that came meanwhile. @throws HoldfastError LeaseHeld if the caller sleeps */
-  async #sleepIfFar(): Promise<Granted | undefined> {
+  async #sleepIfFar(): Promise<GrantOnRecord | undefined> {
     if (!this.#joining.sleepIfFar || this.#now < this.#decidesAt) return undefined;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
     return this.#joining.sleepIfFar(this.#record, { ...this.#joining, ticket: this.#ticket });
@@ -178,7 +178,7 @@ class Waiting {
   }
 
   /** Claims the grant of the request, if the record shows one. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
-  async #claimOwnGrant(): Promise<Granted | undefined> {
+  async #claimOwnGrant(): Promise<GrantOnRecord | undefined> {
     const record = this.#record;
     const own = this.#lock.ownGrant(record);
     if (typeof own === 'string') return refuseEnded(this.#lockCall, { record, ticket: this.#ticket, reason: own });
@@ -328,7 +328,7 @@ interface Racing {
  * that polls first gets the grant.
  * @throws HoldfastError LeaseHeld at the deadline, and the errors of a try
  */
-export async function race(lockCall: LockCall, { heldBy, ...racing }: Racing): Promise<Granted> {
+export async function race(lockCall: LockCall, { heldBy, ...racing }: Racing): Promise<GrantOnRecord> {
   const { clock, ids } = lockCall.dependencies;
   const pauses = jitteredPauses(ids);
   const look = looksBeside(lockCall.lock);

@@ -135,7 +135,7 @@ export const markUnchanged = ({ mark }: Pick<KeyRecord, 'mark'>): Condition =>
   mark === undefined ? isUnmarked : { expression: 'mark = :seenMark', values: { ':seenMark': mark } };
 
 /** No call has extended or ended the grant since the record was read. */
-export const isStill = ({ path, version }: Pick<HolderEntry, 'path' | 'version'>): Condition => ({
+export const isEntryAsSeen = ({ path, version }: Pick<HolderEntry, 'path' | 'version'>): Condition => ({
   expression: '#h.v = :seen',
   names: entryAt(path),
   values: { ':seen': text(version) },
@@ -162,7 +162,7 @@ export const expiresBefore = (path: string, epochMs: number): Condition => ({
 });
 
 /** Neither an operator nor a newer request has asked the holder to stop. */
-export const hasNoEndMark = (path: string): Condition => ({
+export const isNotEnding = (path: string): Condition => ({
   expression: 'attribute_not_exists(#h.s)',
   names: entryAt(path),
 });
@@ -175,7 +175,7 @@ export const isInUse = (path: string, cut: number): Condition => ({
 });
 
 /** No call has extended or ended any of these grants since the record was read. */
-export const areUnchanged = (entries: readonly HolderEntry[]): Condition[] =>
+export const areEntriesAsSeen = (entries: readonly HolderEntry[]): Condition[] =>
   entries.map(({ path, version }, nth) => ({
     expression: `#h${nth}.v = :v${nth}`,
     names: { [`#h${nth}`]: path },

@@ -5,7 +5,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HandedOff } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
-import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
+import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
 import { isLate, type Written } from './requests.ts';
 import { entriesToEnd, type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome } from './room.ts';
 
@@ -142,7 +142,7 @@ const isFromLine = ({ ticket, claimTtlMs }: HolderEntry): boolean => ticket !== 
  * @throws HoldfastError LeaseLost, Superseded
  */
 async function refuseEndedRequest(record: KeyRecord, { name }: GrantRequest): Promise<void> {
-  if (!ending(record, name)) return;
+  if (!endOfRequest(record, name)) return;
   const { refusalOf } = await import('../line/lock.ts');
   throw refusalOf(record, name);
 }

@@ -7,7 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { roomUnder } from './cap-rules.ts';
 import { capAt, isUnderCap } from './capped.ts';
 import {
-  areUnchanged,
+  areEntriesAsSeen,
   canBeHadAlone,
   hasNoLatest,
   hasNoSharedEntry,
@@ -23,7 +23,7 @@ import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './id
 import { entryOfNew } from './new-entries.ts';
 import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
 import { endAlone, ringAfter, secondsOf, ttlAfter, updateKey, type WritePart, type Written } from './requests.ts';
-import { type Going, isRemembered, weightOf } from './room.ts';
+import { type GrantToEnd, isRemembered, weightOf } from './room.ts';
 
 /** A write ends at most this many grants, because DynamoDB limits an expression to 4 KB. */
 export const MOST_ENDED = 40;
@@ -33,7 +33,7 @@ interface Grants {
   /** The new grants, in the order of the line. */
   grants: readonly NewGrant[];
   /** The grants that end in the same write. */
-  ended: readonly Going[];
+  ended: readonly GrantToEnd[];
   /** Epoch milliseconds. */
   now: number;
   /** Undefined for a request that does not come from the line. */
@@ -56,7 +56,7 @@ export interface GrantsWritten extends Written {
 /** The line that the write leaves. */
 interface LineLeft {
   /** The record as it was before the line was read. */
-  seen: KeyRecord;
+  record: KeyRecord;
   /** Whether others are in line behind the new holders. */
   others: boolean;
   /** The part of the write that keeps or removes the mark. It comes from mark.ts, which a plain call does not load. */
@@ -74,7 +74,7 @@ export async function writeGrants(
   { key, grants, ended, now, line, record }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
-  const metNoFence = line !== undefined && line.seen.fence === undefined;
+  const metNoFence = line !== undefined && line.record.fence === undefined;
   const entries = grants.map((grant, nth) => ({
     ...entryOfNew(dependencies, { grant, now, others: line?.others, metNoFence }),
     nth,
@@ -123,7 +123,7 @@ const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
  * late try of an earlier call has a lower fence.
  */
 const fenceAlone = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' | 'now'>): number =>
-  Math.max((line?.seen.fence ?? record?.fence ?? 0) + 1, now);
+  Math.max((line?.record.fence ?? record?.fence ?? 0) + 1, now);
 
 /** The attributes that an exclusive grant sets beside its entry. What the exclusive holder before has left there goes. */
 function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
@@ -177,7 +177,7 @@ function endsOf({ ended, entries, line }: GrantsWrite): Partial<WritePart> {
     entries.map(({ path }) => path),
   );
   const last = ended.find(({ how }) => isRemembered(how));
-  return { ...gone, ...(last ? ringAfter(last) : line && ringAfterLast(line.seen)) };
+  return { ...gone, ...(last ? ringAfter(last) : line && ringAfterLast(line.record)) };
 }
 
 /** Moves the request of the last exclusive holder to the ring, because the entry that remembers it goes. */
@@ -190,13 +190,13 @@ function conditionOf(
   { grants, ended, line, record, now, isBlind }: GrantsWrite & { isBlind: boolean },
 ): Condition {
   const endedEntries = ended.map(({ entry }) => entry);
-  const known = line?.seen ?? record;
+  const known = line?.record ?? record;
   const cap = known && capAt(known, { now, clockSkewMs: dependencies.clockSkewMs });
   const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(endedEntries);
   const underCap = isUnderCap(known?.cap, grants);
-  const areAsSeen = areUnchanged(endedEntries);
+  const areAsSeen = areEntriesAsSeen(endedEntries);
   // If the fence is as seen, no grant has been made since. So no request of the line has received a grant in the meantime either.
-  if (line) return all(hasRoomAsSeen(line.seen, room), underCap, ...areAsSeen, ...(line.also ?? []));
+  if (line) return all(hasRoomAsSeen(line.record, room), underCap, ...areAsSeen, ...(line.also ?? []));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);
@@ -259,7 +259,7 @@ function tightest(grants: readonly NewGrant[]): number {
 
 interface EndsWrite {
   key: string;
-  ended: readonly Going[];
+  ended: readonly GrantToEnd[];
   now: number;
   /** The part of the write that removes the mark, and its conditions. */
   line?: { mark: Partial<WritePart>; also?: readonly Condition[] } | undefined;
@@ -278,7 +278,7 @@ export function writeEnds(
   // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of ours.
   const isEnding = ended.length > 0;
   const entries = ended.map(({ entry }) => entry);
-  const areAsSeen = isEnding ? [hasUsed, ...areUnchanged(entries)] : [];
+  const areAsSeen = isEnding ? [hasUsed, ...areEntriesAsSeen(entries)] : [];
   const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.also ?? [])];
   const alone = ended.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);

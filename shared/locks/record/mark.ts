@@ -4,7 +4,7 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
-import { hasNoEntry, isNotInRing, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import { hasNoEntry, isEntryAsSeen, isNotInRing, isNotRemembered, isUnmarked } from './conditions.ts';
 import { entryOf, type KeyRecord, type NewGrant, ownGrantOf } from './record.ts';
 import { updateKey, type WritePart, type Written } from './requests.ts';
 
@@ -44,15 +44,16 @@ interface KeptMark {
 /** The part of a hand-off that leaves waiters in line. Puts back a mark that a third-party client or TTL has removed. */
 export const keptMark = (
   {
-    seen,
+    record,
     next,
     waitingTickets,
-  }: { seen: KeyRecord; next: string | undefined; waitingTickets?: readonly string[] | undefined },
+  }: { record: KeyRecord; next: string | undefined; waitingTickets?: readonly string[] | undefined },
   { granted, value, number, hints = {} }: KeptMark,
 ): Mark => {
-  const isLost = seen.mark === undefined;
+  const isLost = record.mark === undefined;
   // The number of the last arrival also counts the callers that left without a grant, so it is better than a sum of grants.
-  const hasNumber = number !== undefined && number > (seen.lineOut ?? 0) + granted && number <= (seen.arrivals ?? 0);
+  const hasNumber =
+    number !== undefined && number > (record.lineOut ?? 0) + granted && number <= (record.arrivals ?? 0);
   return {
     set: [
       hasNumber ? 'line_out = :out' : 'line_out = if_not_exists(line_out, :zero) + :out',
@@ -91,7 +92,7 @@ export const areNotSuperseded = (grants: readonly NewGrant[]): Condition[] =>
   grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotInRing(name));
 
 /** No operator has moved another waiter since the record was read. Otherwise a write that serves the one would forget the other. */
-export const isStillMoved = (moved: string | undefined): Condition[] =>
+export const isMovedAsSeen = (moved: string | undefined): Condition[] =>
   moved === undefined ? [] : [{ expression: 'moved = :moved', values: { ':moved': text(moved) } }];
 
 const PACE_HINTS = ['pace_ms', 'usual_ms', 'mean_ms'];
@@ -235,6 +236,6 @@ export async function markJoined(
     const isOver = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
     if (marked.won || isOver || !entry || ownGrantOf(marked.record, name, dependencies.clock.now())) return marked;
     // The request has an expired grant, which does not keep it from the line.
-    ownEntry = isStill(entry);
+    ownEntry = isEntryAsSeen(entry);
   }
 }

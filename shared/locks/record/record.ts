@@ -343,15 +343,15 @@ export const byEnd = (one: HolderEntry, other: HolderEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 
 /** How the request's grant ended, if the record remembers that, or why it is ending. */
-export function ending(record: KeyRecord, name: string): 'released' | 'broken' | 'superseded' | undefined {
+export function endOfRequest(record: KeyRecord, name: string): 'released' | 'broken' | 'superseded' | undefined {
   const entry = entryOf(record, name);
-  if (entry?.isEnding) return endingOf(entry);
+  if (entry?.isEnding) return whyEnding(entry);
   const slot = record.ring.find((remembered) => remembered.name === name);
-  return slot?.broken === undefined && slot?.newer === undefined ? slot && 'released' : endingOf(slot);
+  return slot?.broken === undefined && slot?.newer === undefined ? slot && 'released' : whyEnding(slot);
 }
 
 /** Why a grant is ending, or why a request never received one. */
-export const endingOf = ({ newer }: Pick<HolderEntry, 'newer'>): 'broken' | 'superseded' =>
+export const whyEnding = ({ newer }: Pick<HolderEntry, 'newer'>): 'broken' | 'superseded' =>
   newer === undefined ? 'broken' : 'superseded';
 
 /** A grant that a write is going to make. */

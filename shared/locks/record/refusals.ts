@@ -5,8 +5,8 @@ import { capAt, capView, isBinding } from './capped.ts';
 import { heldText } from './held-text.ts';
 import { ALONE } from './identity.ts';
 import { holderView, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
-import { byEnd, ending, type HolderEntry, isBound, type KeyRecord } from './record.ts';
-import { type Asked, roomAt, weightInUse } from './room.ts';
+import { byEnd, endOfRequest, type HolderEntry, isBound, type KeyRecord } from './record.ts';
+import { type RoomRequest, roomAt, weightInUse } from './room.ts';
 
 // Why a caller does not get a key, or has lost it. A call that gets the key does not load this file.
 
@@ -18,7 +18,7 @@ const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
 const MOST_NAMED_HOLDERS = 10;
 
 interface HeldBy {
-  asked: Asked & { limit: number | null };
+  asked: RoomRequest & { limit: number | null };
   now: number;
   clockSkewMs: number;
 }
@@ -62,7 +62,7 @@ const CAPPED_MS = 60_000;
  * last holder may be the caller itself, so the reason is `unknown` too.
  */
 export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 'name' | 'path'>): LostReason {
-  const how = ending(record, name);
+  const how = endOfRequest(record, name);
   if (how) return how;
   const { ended = 'expired' } = record.last ?? {};
   const hadOther = ended !== 'expired' && ended !== 'executionEnded';

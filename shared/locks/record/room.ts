@@ -6,7 +6,7 @@ import { EXCLUSIVE_WEIGHT } from './identity.ts';
 import { byEnd, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from './record.ts';
 
 /** The room that a request needs. */
-export interface Asked {
+export interface RoomRequest {
   name: string;
   weight: number;
   /** How much weight may be in use before the grant, if there is no cap. */
@@ -42,7 +42,11 @@ const inTakeOverOrder = ({ entries }: KeyRecord, ownEntry: HolderEntry | undefin
  * The expired entries that must end to make room for a request, as few as possible (docs/protocols/locks.md#take-over).
  * @returns undefined if there is no room even without them, or if the request has a grant that has not expired
  */
-export function entriesToEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: Moment): HolderEntry[] | undefined {
+export function entriesToEnd(
+  record: KeyRecord,
+  asked: RoomRequest,
+  { now, clockSkewMs }: Moment,
+): HolderEntry[] | undefined {
   const used = weightInUse(record, { now, clockSkewMs });
   const room = roomUnder(capAt(record, { now, clockSkewMs }), asked);
   const ownEntry = entryOf(record, asked.name);
@@ -59,7 +63,7 @@ export function entriesToEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs
  * When there will be room for a request, if no holder extends its grant: enough grants or the cap have
  * ended. Infinite if that never makes enough room.
  */
-export function roomAt(record: KeyRecord, asked: Asked, clockSkewMs: number): number {
+export function roomAt(record: KeyRecord, asked: RoomRequest, clockSkewMs: number): number {
   const { cap } = record;
   const freeAt = roomWithin(record, asked, clockSkewMs);
   if (!cap) return freeAt;
@@ -67,7 +71,7 @@ export function roomAt(record: KeyRecord, asked: Asked, clockSkewMs: number): nu
   return Math.min(capped, Math.max(freeAt, capEndsAt(cap, clockSkewMs)));
 }
 
-function roomWithin(record: KeyRecord, { name, room }: Asked, clockSkewMs: number): number {
+function roomWithin(record: KeyRecord, { name, room }: RoomRequest, clockSkewMs: number): number {
   const ownEntry = entryOf(record, name);
   let freeAt = ownEntry ? takeoverAt(ownEntry, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
   let used = record.used - (ownEntry?.weight ?? 0);
@@ -109,7 +113,7 @@ export function refuseOtherWeight(request: GrantRequest, ownEntry: HolderEntry):
 }
 
 /** A grant of a request, in the record that shows it. */
-export interface Granted {
+export interface GrantOnRecord {
   record: KeyRecord;
   /** True if an earlier try of the request received the grant. */
   repeated: boolean;
@@ -120,7 +124,7 @@ export interface Granted {
 }
 
 /** The result of a try: a grant, or the record that refused it. `isAsleep`: the key is free, but left to callers that sleep. */
-export type TryOutcome = (Granted & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
+export type TryOutcome = (GrantOnRecord & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**
  * How a grant ends in the write that gives its room to others. If a task holds an `expired` grant, the task may never have been notified;
@@ -130,7 +134,7 @@ export type TryOutcome = (Granted & { won: true }) | { won: false; record: KeyRe
 export type HowEnded = 'expired' | 'neverNotified' | 'executionEnded' | 'released' | 'broken';
 
 /** A grant that a write is going to end. */
-export interface Going {
+export interface GrantToEnd {
   entry: HolderEntry;
   how: HowEnded;
   /** The operator that breaks the grant. */
@@ -141,12 +145,12 @@ export interface Going {
  * The holders that new grants replace, the latest end first (docs/protocols/locks.md#previous). If nobody received one of the grants that
  * end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide a holder that left its work half done.
  */
-export const previousOf = (ending: readonly Going[], now: number): EndedGrant[] =>
+export const previousOf = (ending: readonly GrantToEnd[], now: number): EndedGrant[] =>
   ending
     .flatMap((grant) => formerHolder(grant, now) ?? [])
     .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
 
-function formerHolder({ entry, how, operator }: Going, now: number): EndedGrant | undefined {
+function formerHolder({ entry, how, operator }: GrantToEnd, now: number): EndedGrant | undefined {
   const { holder, fence, expiresAt, claimTtlMs, previous, isEnding, brokenBy = operator, newer } = entry;
   if (claimTtlMs !== undefined || how === 'neverNotified') return previous;
   // A holder that releases its grant because it was asked to stop may leave its work half done. So the end counts as broken or superseded.

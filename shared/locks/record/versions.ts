@@ -8,7 +8,7 @@ import { durations, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { canNotify, logGrant, measureHandOff, NOTIFY_MS, type Notified, sendMessage } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
-import { isStill } from './conditions.ts';
+import { isEntryAsSeen } from './conditions.ts';
 import { ALONE, fencePathOf } from './identity.ts';
 import { grantView, sharedTerms } from './outcomes.ts';
 import { entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord } from './record.ts';
@@ -114,7 +114,7 @@ async function takeBackAnswer(
   const update = {
     ...setting(parts),
     ...(answeredAt === undefined && { remove: ['#h.r'] }),
-    condition: isStill(entry),
+    condition: isEntryAsSeen(entry),
   };
   return (await updateKey(dependencies, { key: record.key, ...update }, call)).record;
 }
@@ -246,7 +246,7 @@ export async function raiseFence(
   call: Call,
 ): Promise<Extended> {
   const isLast = { expression: 'fence = :seenFence', values: { ':seenFence': integer(entry.fence) } };
-  const condition = all(isStill(entry), isLast);
+  const condition = all(isEntryAsSeen(entry), isLast);
   return writeAnew(dependencies, { key, entry, condition, ...raisedFence(entry, dependencies.clock.now()) }, call);
 }
 
@@ -265,7 +265,7 @@ export async function writeAnew(
   const written = await updateKey(
     dependencies,
     {
-      ...{ condition: isStill(entry), ...update },
+      ...{ condition: isEntryAsSeen(entry), ...update },
       set: ['#h.v = :version', ...set],
       values: { ':version': text(version), ...values },
     },
