@@ -114,7 +114,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   CommitInProgress: {
     retry: 'yes',
-    when: 'A third-party client is committing to the path, and its time is not over yet.',
+    when: 'A third-party client is committing to the path, and its record cannot be taken over yet.',
     fields: {
       path: path(),
       generation: count('How often a commit has taken over the record of another one for the same precondition.'),
@@ -143,7 +143,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseLost: {
     retry: 'no',
-    when: 'The caller does not hold the lease or the permit (any more), or no longer waits for it.',
+    when: 'The caller does not hold the lease or the permit, or no longer waits for it.',
     fields: {
       key: key(),
       reason: oneOf(

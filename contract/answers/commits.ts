@@ -26,7 +26,7 @@ export const committed = component<Committed>()(
       count('How often a commit has taken over the record of another one for the same precondition.'),
     ),
     protocol: oneOf(PROTOCOLS, 'The commit protocol of the deployment.'),
-    repeated: flag('True if it may have been an earlier try that took effect.'),
+    repeated: flag('True if an earlier try of this commit may be the one that took effect.'),
   }),
 );
 

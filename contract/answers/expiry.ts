@@ -42,7 +42,7 @@ const summaryFields = () => ({
   startedAt: instant('When the report began. A report may take several runs.'),
   finishedAt: nullable(instant('When the report was complete. Null until then.')),
   complete: flag(
-    'True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted.',
+    'True if all tables and the bucket were scanned, and, in a namespace, all rows of the report were counted.',
   ),
   scanned: count('The number of rows and objects that the report has read.'),
   readUnits: number('The read units that DynamoDB charged.'),
@@ -87,7 +87,7 @@ const row = component<ExpiredRow<Kind>>()(
     key: texts('The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit.'),
     holder: nullable(text('The holder or writer. Null if the record does not say.')),
     expiredAt: nullable(instant('When the record expired. Null if the record does not say.')),
-    ageSeconds: count('How long before the read of the row the record expired, in seconds. 0 if `expiredAt` is null.'),
+    ageSeconds: count('For how long the record had been expired when the report read it, in seconds. 0 if `expiredAt` is null.'),
     reason: text('Why the record is reported, for people.'),
     neverDeletable: flag('True if the TTL of DynamoDB can never delete the row.'),
     ttlFault: nullable(

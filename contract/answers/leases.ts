@@ -239,7 +239,7 @@ const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
     key: key(),
     requestId: requestId(),
     cancelled: always(false, 'There was nothing to withdraw.'),
-    reason: oneOf(['unknown'], 'No call of the request waits, and the request does not have a grant (any more).'),
+    reason: oneOf(['unknown'], 'No call of the request waits, and the request does not have a grant.'),
   }),
 );
 export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);

@@ -11,7 +11,7 @@ import { bytes, cursor, given, limit, request } from './request.ts';
 
 const key = () => ({
   description:
-    'The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent.',
+    'The name of what the rate protects, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent.',
   ...bytes(MOST_KEY_BYTES),
 });
 
@@ -56,7 +56,7 @@ export const reserveRequest = request(reserveInput(), {
     },
     rates: {
       description:
-        'One to four rates with different names. The start keeps all of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
+        'One to four rates with different names. The start respects each of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
       type: 'array',
       ...ratesWith({
         units: { description: 'What this call takes, at most ten times the limit.', ...whole, default: 1 },

@@ -52,7 +52,7 @@ export const COMMIT_ROUTES = [
     tag: 'Commits',
     summary: 'Replace or lift a fence',
     description:
-      'For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes. Another reset of the object must wait for a commit.',
+      'For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes. After a reset, the object must be committed to before its fence can be reset again.',
     request: resetFenceRequest,
     success: { 200: { description: 'The fence is replaced.', answer: committed } },
     errors: ['CommitInProgress', 'PreconditionFailed', 'OutcomeUnknown'],

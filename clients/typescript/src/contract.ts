@@ -84,7 +84,7 @@ export interface paths {
         put?: never;
         /**
          * Replace or lift a fence
-         * @description For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes. Another reset of the object must wait for a commit.
+         * @description For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes. After a reset, the object must be committed to before its fence can be reset again.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/commits/reset-fence`, or a JWT with the scope of the parameter `adminScope` and `resetFenceScope`.
          */
@@ -1064,7 +1064,7 @@ export interface components {
              * @enum {string}
              */
             protocol: "dynamo" | "native";
-            /** @description True if it may have been an earlier try that took effect. */
+            /** @description True if an earlier try of this commit may be the one that took effect. */
             repeated: boolean;
             /**
              * Format: int64
@@ -1315,7 +1315,7 @@ export interface components {
         ExpiredRecord: {
             /**
              * Format: int64
-             * @description How long before the read of the row the record expired, in seconds. 0 if `expiredAt` is null.
+             * @description For how long the record had been expired when the report read it, in seconds. 0 if `expiredAt` is null.
              */
             ageSeconds: number;
             /**
@@ -1448,7 +1448,7 @@ export interface components {
         };
         /** @description Forgets all reservations of a key. */
         ForgetRateRequest: {
-            /** @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
+            /** @description The name of what the rate protects, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
             /**
              * Format: date-time
@@ -2186,7 +2186,7 @@ export interface components {
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description No call of the request waits, and the request does not have a grant (any more).
+             * @description No call of the request waits, and the request does not have a grant.
              * @enum {string}
              */
             reason: "unknown";
@@ -3024,7 +3024,7 @@ export interface components {
         Report: {
             /** @description True if the event about the complete report has reached the event bus. */
             announced: boolean;
-            /** @description True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted. */
+            /** @description True if all tables and the bucket were scanned, and, in a namespace, all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
@@ -3066,7 +3066,7 @@ export interface components {
         };
         /** @description A report with a page of its rows. A page of one kind may be empty and still have a cursor. */
         ReportPage: {
-            /** @description True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted. */
+            /** @description True if all tables and the bucket were scanned, and, in a namespace, all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
@@ -3151,9 +3151,9 @@ export interface components {
         ReserveRequest: {
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
+            /** @description The name of what the rate protects, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
-            /** @description One to four rates with different names. The start keeps all of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
+            /** @description One to four rates with different names. The start respects each of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
             rates: {
                 /** @description How many units may start at once after the key was idle. The default and the least is `units`. */
                 burst?: number;
@@ -3417,7 +3417,7 @@ export interface components {
              * @constant
              */
             cancel?: true;
-            /** @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
+            /** @description The name of what the rate protects, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
             /** @description From the answer of `reserve`. */
             reservation: string;
@@ -5257,7 +5257,7 @@ export interface operations {
                 /** @description The `nextCursor` of the page before, to read the next page. Not with `key`. */
                 cursor?: string;
                 /**
-                 * @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. Without a key, the answer is a page of keys.
+                 * @description The name of what the rate protects, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. Without a key, the answer is a page of keys.
                  * @example openai
                  */
                 key?: string;

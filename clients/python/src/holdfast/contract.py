@@ -270,7 +270,7 @@ class _Commit(TypedDict):
     protocol: Literal["dynamo", "native"]
     """The commit protocol of the deployment."""
     repeated: bool
-    """True if it may have been an earlier try that took effect."""
+    """True if an earlier try of this commit may be the one that took effect."""
 
 
 class Commit(_Commit, total=False):
@@ -378,7 +378,7 @@ class ExpiredRecord(TypedDict):
     expiredAt: str | None
     """When the record expired. Null if the record does not say."""
     ageSeconds: int
-    """How long before the read of the row the record expired, in seconds. 0 if `expiredAt` is null."""
+    """For how long the record had been expired when the report read it, in seconds. 0 if `expiredAt` is null."""
     reason: str
     """Why the record is reported, for people."""
     neverDeletable: bool
@@ -869,7 +869,7 @@ class NotWithdrawn(TypedDict):
     """The id of one acquisition."""
     cancelled: Literal[False]
     reason: Literal["unknown"]
-    """No call of the request waits, and the request does not have a grant (any more)."""
+    """No call of the request waits, and the request does not have a grant."""
 
 
 class OnceCompleted(TypedDict):
@@ -1265,7 +1265,7 @@ class Report(TypedDict):
     finishedAt: str | None
     """When the report was complete. Null until then."""
     complete: bool
-    """True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted."""
+    """True if all tables and the bucket were scanned, and, in a namespace, all rows of the report were counted."""
     scanned: int
     """The number of rows and objects that the report has read."""
     readUnits: float
@@ -1293,7 +1293,7 @@ class ReportPage(TypedDict):
     finishedAt: str | None
     """When the report was complete. Null until then."""
     complete: bool
-    """True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted."""
+    """True if all tables and the bucket were scanned, and, in a namespace, all rows of the report were counted."""
     scanned: int
     """The number of rows and objects that the report has read."""
     readUnits: float
@@ -1329,7 +1329,7 @@ class _ReserveRate(TypedDict):
 class ReserveRate(_ReserveRate, total=False):
     """One to four rates with different names.
 
-    The start keeps all of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by
+    The start respects each of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by
     default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts
     are spaced evenly. `name` is `requests` by default.
     """
@@ -2261,7 +2261,7 @@ class Calls(ABC):
         """Replace or lift a fence.
 
         For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes.
-        Another reset of the object must wait for a commit.
+        After a reset, the object must be committed to before its fence can be reset again.
         """
         request = given(
             path=path,
@@ -3144,7 +3144,7 @@ class AsyncCalls(ABC):
         """Replace or lift a fence.
 
         For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes.
-        Another reset of the object must wait for a commit.
+        After a reset, the object must be committed to before its fence can be reset again.
         """
         request = given(
             path=path,
