@@ -1,6 +1,6 @@
 /** The options of `deploy`. All are `multiple`, so that the command itself can refuse an option that is given twice. */
 export const DEPLOY_OPTIONS = {
-  stage: { value: 'NAME', help: 'the deployment: 1 to 19 of a-z, 0-9 and -', multiple: true },
+  stage: { value: 'NAME', help: 'the deployment: 1 to 19 characters of a-z, 0-9 and -', multiple: true },
   region: { value: 'REGION', help: 'the region (else AWS_REGION, AWS_DEFAULT_REGION, the profile)', multiple: true },
   account: { value: 'ID', help: 'refuse credentials of any other account', multiple: true },
   param: { value: 'NAME=VALUE', help: 'set a parameter; all others keep their values', multiple: true },
@@ -9,7 +9,7 @@ export const DEPLOY_OPTIONS = {
   untag: { value: 'KEY', help: 'remove a tag from every resource', multiple: true },
   'allow-change': {
     value: 'NAME',
-    help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',
+    help: 'allow this fixed parameter (a table, the bucket, the commit protocol, how callers sign) to change',
     multiple: true,
   },
   create: { help: 'create the stack if there is none; needed with --yes' },

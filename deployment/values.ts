@@ -68,7 +68,7 @@ function overlapping({ namespaces = '' }: Values): string[] {
     return other === undefined
       ? []
       : [
-          `namespaces must not contain ${other}: its state machines could not be told from those of ${name} by their names`,
+          `namespaces must not contain ${other}: its state machines and those of ${name} could not be told apart by their names`,
         ];
   });
 }

@@ -40,7 +40,7 @@ const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 /** An alarm can have ten metrics, and an alarm on crashes needs two for each function. So the functions of leases form three groups. */
 const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
-  { id: 'Queue', subject: 'A function of the queues', urgency: 'page', crashes: QUEUE },
+  { id: 'Queue', subject: 'A function that serves waiters', urgency: 'page', crashes: QUEUE },
   { id: 'Once', subject: 'A function of once', urgency: 'ticket', crashes: ONCE, throttles: ONCE },
   { id: 'Rate', subject: 'A function of rates', urgency: 'ticket', crashes: RATES, throttles: RATES },
   {

@@ -133,7 +133,7 @@ export class Holdfast extends Construct {
   private grant(grantee: IGrantable, routes: Route[], namespace?: string): Grant {
     if (this.usesTokens) throw new Error('With auth: "jwt", scopes decide who may call: see docs/authorization.md');
     if (namespace !== undefined && (Token.isUnresolved(namespace) || !NAMESPACE.test(namespace)))
-      throw new Error('namespace must be a literal of 1 to 32 of a-z, 0-9 and -');
+      throw new Error('namespace must be a literal of 1 to 32 characters of a-z, 0-9 and -');
     const root = namespace === undefined ? '/v1' : `/v1/ns/${namespace}`;
     const resourceArns = routes.map((route) => {
       const [method, path] = route.split(' ');

@@ -90,9 +90,9 @@ export interface HoldfastParameters {
   readonly commitTtlSeconds?: number;
   /** The largest upload that can be committed, in MiB, at most 5120. @default 1024 */
   readonly maxUploadMib?: number;
-  /** A staged upload that is larger is copied in parts, in MiB. @default 256 */
+  /** Staged uploads of more than this many MiB are copied in parts. @default 256 */
   readonly multipartThresholdMib?: number;
-  /** The size of these parts, in MiB. @default 64 */
+  /** The size of the parts in which a large staged upload is copied, in MiB. @default 64 */
   readonly multipartPartMib?: number;
   /** The attribute in which the table keeps addresses of commits and indexes. id: for tables of public Fluree 4. @default address */
   readonly pointerAttributes?: 'address' | 'id';
@@ -102,9 +102,9 @@ export interface HoldfastParameters {
   readonly reportReadUnitsPerSecond?: number;
   /** How many segments of each table a report scans at once, at most 64. @default 4 */
   readonly reportSegments?: number;
-  /** A report that is not complete after so many hours starts again. @default 24 */
+  /** A report that is not complete after this many hours starts again. @default 24 */
   readonly reportGiveUpHours?: number;
-  /** An alarm fires if no report is complete for so many seconds. @default 3600 */
+  /** An alarm fires if no report has been complete for this many seconds. @default 3600 */
   readonly reportOverdueSeconds?: number;
   /** true: a clean-up follows each report. @default false */
   readonly autoClean?: boolean;
@@ -122,7 +122,7 @@ export interface HoldfastParameters {
   readonly alarmTopicArn?: string;
   /** An SNS topic for the alarms that can wait for a day. Empty: alarmTopicArn. */
   readonly ticketTopicArn?: string;
-  /** An alarm fires if a task or a call is in line for longer than so many seconds. @default 14400 */
+  /** An alarm fires if a task or a call is in line for longer than this many seconds. @default 14400 */
   readonly waiterOverdueSeconds?: number;
   /** ENABLED: if a task or a call is in line for longer than waiterOverdueSeconds, the default event bus receives an event Lease Waited, and another one after each further period. @default DISABLED */
   readonly events?: 'ENABLED' | 'DISABLED';

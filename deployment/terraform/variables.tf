@@ -4,7 +4,7 @@ variable "stage" {
 
   validation {
     condition     = can(regex("^[a-z0-9-]{1,19}$", var.stage)) && !can(regex("^(bounded-)?code(-|$)", var.stage))
-    error_message = "stage must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code."
+    error_message = "stage must be 1 to 19 characters of a-z, 0-9 and -, and not begin with code or bounded-code."
   }
 }
 

@@ -6,7 +6,7 @@ export const DEPLOYMENT: Group = {
       'The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region.',
     // The buckets for code have these names.
     pattern: '^(?!(bounded-)?code(-|$))[a-z0-9-]{1,19}$',
-    constraint: 'must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code',
+    constraint: 'must be 1 to 19 characters of a-z, 0-9 and -, and not begin with code or bounded-code',
     fixed: true,
     releasedOnly: true,
   },

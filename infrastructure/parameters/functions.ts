@@ -26,7 +26,7 @@ export const FUNCTIONS: Group = {
   },
   waiterOverdueSeconds: {
     default: '14400',
-    description: 'An alarm fires if a task or a call is in line for longer than so many seconds.',
+    description: 'An alarm fires if a task or a call is in line for longer than this many seconds.',
     least: 60,
     most: 31536000,
   },

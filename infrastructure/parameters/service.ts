@@ -115,10 +115,10 @@ export const COMMITS: Group = {
   },
   multipartThresholdMib: {
     default: '256',
-    description: 'A staged upload that is larger is copied in parts, in MiB.',
+    description: 'Staged uploads of more than this many MiB are copied in parts.',
     ...WHOLE,
   },
-  multipartPartMib: { default: '64', description: 'The size of these parts, in MiB.', ...WHOLE },
+  multipartPartMib: { default: '64', description: 'The size of the parts in which a large staged upload is copied, in MiB.', ...WHOLE },
 };
 
 export const NAMESERVICE: Group = {
@@ -151,12 +151,12 @@ export const EXPIRED_RECORDS: Group = {
   },
   reportGiveUpHours: {
     default: '24',
-    description: 'A report that is not complete after so many hours starts again.',
+    description: 'A report that is not complete after this many hours starts again.',
     ...WHOLE,
   },
   reportOverdueSeconds: {
     default: '3600',
-    description: 'An alarm fires if no report is complete for so many seconds.',
+    description: 'An alarm fires if no report has been complete for this many seconds.',
     least: 60,
     most: 86400, // the longest period of CloudWatch
   },

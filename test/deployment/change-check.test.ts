@@ -167,7 +167,7 @@ describe('the change check', () => {
     ]) {
       const refused = await update({ ...both, leasesTable: String(from) }, { ...both, leasesTable: String(to) });
       expect(refused?.Reason).toBe(
-        `allowChange has leasesTable=${from}, which this update does not have. Nothing was changed. Remove it.`,
+        `allowChange names leasesTable=${from}, but this update does not make that change. Remove it from allowChange. Nothing was changed.`,
       );
     }
     // An earlier allowChange may stay in a configuration as long as its values still hold.

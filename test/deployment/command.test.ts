@@ -17,7 +17,7 @@ describe('options', () => {
   it.each([
     [
       { stage: 'Prod' },
-      "the stage must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code, not 'Prod'",
+      "the stage must be 1 to 19 characters of a-z, 0-9 and -, and not begin with code or bounded-code, not 'Prod'",
     ],
     [{ stage: '' }, 'the stage must be 1 to 19'],
     [{ stage: 'a-stage-of-20-letters' }, 'the stage must be 1 to 19'],

@@ -30,7 +30,7 @@ describe('the parameters of a deployment', () => {
   });
 
   it.each([
-    ['stage', 'Prod', '1 to 19 of a-z, 0-9 and -'],
+    ['stage', 'Prod', '1 to 19 characters of a-z, 0-9 and -'],
     ['stage', 'code-x', 'not begin with code or bounded-code'],
     ['stage', 'a-stage-of-more-than-19', '1 to 19'],
     ['clockSkewMs', 'half', 'clockSkewMs must be a whole number'],
