@@ -13,8 +13,8 @@ function refusal({ headers, socket }: IncomingMessage): string | undefined {
   const [, name = '', port = '80'] = /^(.*?)(?::(\d+))?$/.exec(host) ?? [];
   if (!LOOPBACK.test(name) || Number(port) !== socket.localPort)
     return `the host '${host}' is not one of this machine, with the port ${socket.localPort}`;
-  if (origin !== undefined && origin !== `http://${host}`) return `pages of ${origin} may not call what listens here`;
-  if (site !== 'none' && site !== 'same-origin') return 'pages of other sites may not call what listens here';
+  if (origin !== undefined && origin !== `http://${host}`) return `pages of ${origin} may not call this server`;
+  if (site !== 'none' && site !== 'same-origin') return 'pages of other sites may not call this server';
   return undefined;
 }
 

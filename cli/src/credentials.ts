@@ -89,4 +89,4 @@ class Search {
 const silence = (): string =>
   existsSync(SEARCH_PROGRAM)
     ? `the other sources gave no answer in ${SEARCH_MS / 1000} s`
-    : `${SEARCH_PROGRAM} is missing, which is a part of this command`;
+    : `${SEARCH_PROGRAM}, a part of this command, is missing`;

@@ -101,7 +101,7 @@ function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDo
       ${about}<p>Waiters that now fit are served at once.</p>
     <//>`;
   const textOf = (event: Event) => (event.currentTarget as HTMLInputElement).value;
-  return html`<${Confirm} title=${of === 'run' ? 'Pause its slots?' : 'Cap or pause this key?'} act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${of === 'run' ? 'Pause the slots of this key?' : 'Cap or pause this key?'} act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
     ${about}
     ${
       of === 'lease' &&

@@ -94,7 +94,7 @@ export const recordChanges: Compare<NameRecord> = (before, after) => {
     if (now.status.state !== then.status.state)
       noted.push({ subject, what: `its status went from ${then.status.state} to ${now.status.state}` });
     if (now.retracted !== then.retracted)
-      noted.push({ subject, what: now.retracted ? 'it was retired' : 'it is no longer retired' });
+      noted.push({ subject, what: now.retracted ? 'it was retracted' : 'it is no longer retracted' });
   }
   for (const subject of before.keys()) if (!after.has(subject)) noted.push({ subject, what: 'it is gone' });
   return noted;

@@ -46,7 +46,7 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
       const total = await cleanAll({ reportId, ...wish, dryRun }, setUnder);
       setStep({ step: dryRun ? 'checked' : 'done', total });
       announce(
-        `${counted(total.deleted.count, 'record')} ${dryRun ? 'would be deleted' : 'deleted'}, ${total.spared.count} left alone.`,
+        `${counted(total.deleted.count, 'record')} ${dryRun ? 'would be deleted' : 'deleted'}, ${total.spared.count} spared.`,
       );
     } catch (error) {
       setProblem(problemOf(error));
@@ -118,8 +118,8 @@ function Outcome({
     ${deleted.records.length > 0 && html`<${Records} records=${deleted.records} count=${deleted.count} />`}
     <p>${
       spared.count === 0
-        ? 'No record is left alone.'
-        : `${counted(spared.count, 'record')} ${isDryRun ? 'would be' : 'were'} left alone: ${Object.entries(spared.by)
+        ? 'No record is spared.'
+        : `${counted(spared.count, 'record')} ${isDryRun ? 'would be' : 'were'} spared: ${Object.entries(spared.by)
             .map(([why, count]) => `${count} ${spareReason(why)}`)
             .join(', ')}.`
     }</p>

@@ -33,7 +33,7 @@ const columns = (at: number): Table<InFlight>['columns'] => [
         : html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${timeoutMs ?? remainingMs} />`,
   },
   { head: 'Commit', class: 'mono', cell: ({ commitId }) => commitId ?? None('of another client') },
-  { head: 'Replaces', class: 'mono', cell: ({ expectedEtag }) => expectedEtag ?? None('nothing: it creates') },
+  { head: 'Replaces', class: 'mono', cell: ({ expectedEtag }) => expectedEtag ?? None('nothing (a new object)') },
   {
     head: 'Began',
     cell: ({ writtenAt }) => (writtenAt ? html`<${At} instant=${writtenAt} />` : None('not known')),

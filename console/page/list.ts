@@ -191,7 +191,7 @@ function Rows<Row>({ columns, rows, idOf, openId, route, sorted }: RowsProps<Row
   const headingOf = (row: Row, before: Row | undefined) => {
     const isOne = needsAttention?.(row);
     if (urgent === 0 || (before && isOne === needsAttention?.(before))) return null;
-    const words = isOne ? html`Needs a look <span class="count">${urgent}</span>` : 'Others';
+    const words = isOne ? html`Needs attention <span class="count">${urgent}</span>` : 'Others';
     // A cell for each column, because some columns are hidden on a narrow screen.
     const rest = columns.slice(1).map(({ isSpare }) => html`<td class=${isSpare && 'spare'}></td>`);
     return html`<tr key=${`/${isOne}`} class="across"><th scope="rowgroup">${words}</th>${rest}</tr>`;

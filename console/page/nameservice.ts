@@ -13,7 +13,7 @@ const EVERY_MS = 5000;
 const FILTERS: Record<string, { label: string; has(record: NameRecord): boolean }> = {
   live: { label: 'In use', has: ({ retracted }) => !retracted },
   behind: { label: 'Index behind', has: (record) => !record.retracted && lagOf(record) > 0 },
-  retired: { label: 'Retired', has: ({ retracted }) => retracted },
+  retracted: { label: 'Retracted', has: ({ retracted }) => retracted },
   all: { label: 'All', has: () => true },
 };
 
@@ -24,7 +24,7 @@ const COLUMNS: Table<NameRecord>['columns'] = [
     head: 'Alias',
     cell: ({ alias, kind, retracted }) => html`<span class="mono">${alias}</span>
       ${kind === 'graph_source' && html` <span class="state">graph source</span>`}
-      ${retracted && html` <span class="state">retired</span>`}`,
+      ${retracted && html` <span class="state">retracted</span>`}`,
     order: { by: 'alias', of: idOf },
   },
   {
@@ -67,6 +67,6 @@ export function NameserviceView({ route }: { route: Route }) {
     },
   });
   return html`<section aria-label="Names">
-    <${Loaded} polled=${polled}>${({ rows, more }: Listing<NameRecord>) => html`<${List} noun="name" filters=${FILTERS} columns=${COLUMNS} texts=${(record: NameRecord) => [record.alias]} empty=${rows.length === 0 ? 'The nameservice has no names.' : 'No name is in this state.'} start="lag" ...${{ route, rows, more, idOf }} />`}<//>
+    <${Loaded} polled=${polled}>${({ rows, more }: Listing<NameRecord>) => html`<${List} noun="alias" filters=${FILTERS} columns=${COLUMNS} texts=${(record: NameRecord) => [record.alias]} empty=${rows.length === 0 ? 'The nameservice has no aliases.' : 'No alias is in this state.'} start="lag" ...${{ route, rows, more, idOf }} />`}<//>
   </section>`;
 }

@@ -66,7 +66,7 @@ export function RatesView({ route }: { route: Route }) {
       rows.map(({ key, paidUntil, open, cap }) => [key, paidUntil, open, cap?.since].join()).join('\n'),
   });
   return html`<section aria-label="Rates">
-    <p class="lead">Callers have reserved starts, which use up each key until the time shown. The next caller starts then, or earlier with a burst. If the key is idle, it starts at once.</p>
+    <p class="lead">Callers have reserved starts, which use up each key until the time shown. The next caller starts at that time, or earlier with a burst. At an idle key, the next caller starts at once.</p>
     <${Loaded} polled=${polled}>${({ rows, more }: Listing<RateKey>) => html`<${List} noun="key" columns=${COLUMNS} empty=${html`No caller has reserved a start. To reserve one:<${First} words="run hello --rate 10/1m" work="date" />`} ...${{ route, rows, more, texts, idOf }} />`}<//>
   </section>`;
 }

@@ -81,9 +81,9 @@ export const usedText = ({ used, limit }: { used: number; limit: number | null }
 export const roomText = ({ cap, ...row }: { used: number; limit: number | null; cap?: Cap }): string =>
   `${usedText(row)}${cap?.limit ? `, cap ${cap.limit}` : ''}`;
 
-/** `1 task`, `3 tasks`. */
+/** `1 task`, `3 tasks`, `3 aliases`. */
 export const counted = (count: number, noun: string): string =>
-  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : noun.endsWith('s') ? 'es' : 's'}`;
 
 const KINDS: Record<string, string> = { commit: 'commit record', firstSight: 'commit note' };
 

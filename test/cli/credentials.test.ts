@@ -291,7 +291,7 @@ it('a command without its credentials program says which file is missing', async
     (error) => error,
   );
   expect(code).toBe(77);
-  expect(stderr).toContain(`; ${join(folder, 'credentials.mjs')} is missing, which is a part of this command\n`);
+  expect(stderr).toContain(`; ${join(folder, 'credentials.mjs')}, a part of this command, is missing\n`);
 });
 
 describe.concurrent('http to another machine', () => {

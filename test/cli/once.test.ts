@@ -197,7 +197,7 @@ describe('holdfast forget', () => {
   it('holdfast forget frees a slot that is done, and refuses any other', async () => {
     await holdfast.once('forget/a', { slot: '2026-11-26' }, () => 1);
     expect(await call('forget', 'forget/a')).toMatchObject({
-      ...{ code: 0, stdout: 'forget/a is forgotten for 2026-11-26: the next caller works again\n' },
+      ...{ code: 0, stdout: 'slot 2026-11-26 of forget/a is forgotten: the next caller does the work again\n' },
     });
     expect(await call('forget', 'forget/a')).toMatchObject({ code: 0, stdout: 'no slot of forget/a was done\n' });
     const again = ['run', '--slot', '2026-11-26', 'forget/a', '--', 'echo', 'ran'];

@@ -23,7 +23,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await page.getByTitle(new RegExp(`^${REASON}, by ${OPERATOR} since .* until it is lifted$`)).count()).toBe(
       2,
     );
-    await page.getByRole('row', { name: 'Needs a look 3' }).waitFor();
+    await page.getByRole('row', { name: 'Needs attention 3' }).waitFor();
     expect(await faults(page, 'capped-list')).toEqual([]);
 
     await page.getByRole('link', { name: 'caps/report' }).click();

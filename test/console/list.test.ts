@@ -48,10 +48,10 @@ describe.runIf(executablePath)('the list', () => {
     await hold('catalog', 'query-1', { mode: 'shared' });
     await hold('deploy/prod/eu-west-1', 'ann@laptop-7/8812');
     const page = await site.open();
-    await page.getByRole('row', { name: 'Needs a look 3' }).waitFor();
+    await page.getByRole('row', { name: 'Needs attention 3' }).waitFor();
     const heads = async () => (await page.locator('.rows tbody th').allInnerTexts()).map((text) => text.trim());
     expect(await heads()).toEqual([
-      ...['Needs a look 3', 'nightly-report', 'billing/eu', 'etl/customers'],
+      ...['Needs attention 3', 'nightly-report', 'billing/eu', 'etl/customers'],
       ...['Others', 'catalog', 'deploy/prod/eu-west-1', 'render'],
     ]);
     await page.getByRole('row', { name: /etl\/customers expired ended 3 h ago etl@/ }).waitFor();

@@ -59,9 +59,9 @@ describe.runIf(executablePath)('the page', () => {
     await finish('pause/c');
     await site.world.capAs(OPERATOR, { key: 'pause/c', limit: 0, reason: 'the disk is full', kind: 'once' });
     const page = await site.open('#/once?q=pause/');
-    await page.getByRole('row', { name: 'Needs a look 2' }).waitFor();
+    await page.getByRole('row', { name: 'Needs attention 2' }).waitFor();
     expect((await page.locator('.rows tbody th').allInnerTexts()).map((text) => text.trim())).toEqual([
-      ...['Needs a look 2', 'pause/c', 'pause/b', 'Others', 'pause/a'],
+      ...['Needs attention 2', 'pause/c', 'pause/b', 'Others', 'pause/a'],
     ]);
     await page.getByRole('link', { name: 'pause/c' }).click();
     const detail = page.getByRole('region', { name: 'pause/c' });
@@ -71,7 +71,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('button', { name: 'Lift the pause' }).click();
     await detail.getByText('the disk is full').waitFor({ state: 'detached' });
     await detail.getByRole('button', { name: 'Pause…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Pause its slots?' });
+    const dialog = page.getByRole('dialog', { name: 'Pause the slots of this key?' });
     expect(await dialog.getByLabel('At most in use').count()).toBe(0);
     expect(await faults(page, 'once-pause')).toEqual([]);
     await dialog.getByLabel('Reason').fill('the disk is full again');

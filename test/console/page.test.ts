@@ -410,7 +410,7 @@ describe.runIf(executablePath)('the page', () => {
       await page.getByRole('link', { name: 'Rates', exact: true }).click();
       await page.getByRole('row', { name: /built\/rate 1\/1h .*, in .* w .* ago/ }).waitFor();
       await page.getByRole('link', { name: 'Commits', exact: true }).click();
-      await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
+      await page.getByRole('row', { name: /built\/00042.json.*job-7.*a new object/ }).waitFor();
       await page.getByRole('link', { name: 'Names', exact: true }).click();
       await page.getByRole('row', { name: /built:main/ }).waitFor();
       await page.getByRole('link', { name: 'Expired' }).click();

@@ -211,7 +211,7 @@ describe('docs/once.md', () => {
     expect(lines[0]).toBe(`backs up ${today()}`);
     expect(lines[1]).toMatch(new RegExp(`^holdfast: backup is done for ${today()}, by `));
     expect(lines.some((line) => line.startsWith('backup ') && line.includes(today()))).toBe(true);
-    expect(lines.at(-1)).toBe(`backup is forgotten for ${today()}: the next caller works again`);
+    expect(lines.at(-1)).toBe(`slot ${today()} of backup is forgotten: the next caller does the work again`);
   });
 
   it('docs/once.md runs each step of a durable function once, even if interrupted', async () => {

@@ -139,7 +139,7 @@ describe.each(PORTS)('$name', (port) => {
     const before = [called.length, events.length];
     const { status, cors, body } = await send(port, { host: own, ...headers });
     expect({ status, cors }).toEqual({ status: 403, cors: undefined });
-    expect(JSON.parse(body)).toEqual({ message: expect.stringMatching(/machine|what listens here/) });
+    expect(JSON.parse(body)).toEqual({ message: expect.stringMatching(/machine|this server/) });
     expect([called.length, events.length]).toEqual(before);
   });
 

@@ -21,7 +21,7 @@ const MAX_LISTED = 10;
 const READ_MS = 2000;
 
 export const breakVerb: Verb = {
-  summary: 'end the lease or the permit that you saw, by its fence',
+  summary: 'end a lease or a permit, named by the fence that you saw',
   usage: 'KEY',
   words: [1, 1],
   takesKey: true,
@@ -69,10 +69,10 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): strin
     return [
       `the grant of ${key} with the fence ${fence} is ending`,
       last
-        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; at the latest it ends ${isBound ? 'when' : 'at'} ${until}`
+        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; if no heartbeat comes, the grant ends ${isBound ? 'when' : 'at'} ${until}`
         : `no heartbeat has come since the grant: unless one comes, ${holder} may work until ${until}`,
     ];
-  const broken = `the grant of ${key} is broken, which ${holder} held with the fence ${fence}`;
+  const broken = `the grant of ${holder} on ${key}, with the fence ${fence}, is broken`;
   // An expired holder has already stopped, by the clocks of its own process.
   if (leftMs !== undefined && leftMs <= 0) return [broken];
   const heartbeat = last ?? 'none has come since the grant';

@@ -22,7 +22,7 @@ environment variables: docs/configuration.md, "Settings of the local stack".`,
   isLocal: true,
   options: {
     port: { value: 'PORT', help: 'where the API listens (3000); the other servers use the next four ports' },
-    memory: { help: 'keep the data in memory, and lose it at the end' },
+    memory: { help: 'keep the data in memory only: it is gone when the command ends' },
     durable: { value: 'FILE', multiple: true, help: 'run the durable function in FILE; may be repeated' },
     function: {
       value: 'FILE',

@@ -44,7 +44,7 @@ With --rate the next caller may start at once. Callers that have a start keep it
     const answer = await service.call('onceForget', { key, fence });
     if (output.isJson) output.json(answer);
     else if (answer.slot === null) output.line(`no slot of ${key} was done`);
-    else output.line(`${key} is forgotten for ${answer.slot}: the next caller works again`);
+    else output.line(`slot ${answer.slot} of ${key} is forgotten: the next caller does the work again`);
     return 0;
   },
 };

@@ -35,7 +35,7 @@ function withOptions(rates: Rate[], args: Arguments): Rate[] {
   const own = { ...(units && { units }), ...(burst && { burst }), ...(name && { name }) };
   const [option] = Object.keys(own);
   if (option && rates.length > 1)
-    throw misuse(`--${option} is for a single rate: of several, each is NAME:N/PERIOD=UNITS`);
+    throw misuse(`--${option} works with a single rate: for several, write each as NAME:N/PERIOD=UNITS`);
   return rates.map((one) => ({ ...one, ...own }));
 }
 
@@ -46,7 +46,7 @@ export const rate: Verb = {
   takesKey: 'rate',
   options: {
     units: { value: 'N', help: 'how many units the work takes (1)' },
-    burst: { value: 'N', help: 'how many units may start together when the key was idle (those of the work)' },
+    burst: { value: 'N', help: 'how many units may start together when the key was idle (as many as --units)' },
     name: { value: 'NAME', help: 'the name of the rate (requests)' },
     wait: { value: 'DURATION', help: 'how late the start may be, or forever (0s)' },
     holder: { value: 'NAME', help: 'the name that other callers see (user@machine/process)' },

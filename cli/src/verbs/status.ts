@@ -35,7 +35,7 @@ export const status: Verb = {
     holder: { value: 'NAME', help: 'only keys of this holder' },
     sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
-    watch: { help: 'go on, and print the list again when it has changed' },
+    watch: { help: 'keep running, and print the list again when it changes' },
     interval: { value: 'SECONDS', help: 'how often to refresh (2)' },
   },
   notes: `A key is active if it has a holder, expired or not, if a caller or a task waits for it, or if an operator has capped it.
