@@ -20,7 +20,7 @@ const parked: Measurement = {
   name: 'parked',
   title: 'Parked tasks: from sending the release to the arrival of SendTaskSuccess, and 64 that return for one key',
   method:
-    'The built functions in one process, an emulator of DynamoDB and a double of Step Functions on this machine. Each contender holds the lease for 5 ms and parks again. Requests are those to DynamoDB for parking, hand-off and release together, counted in a separate run. A parked acquire is one state transition, however long it waits; a state machine that polls pays one for each poll',
+    'The built functions in one process, a DynamoDB emulator and a Step Functions double on this machine. Each contender holds the lease for 5 ms and parks again. Requests are those to DynamoDB for parking, hand-off and release together, counted in a separate run. A parked acquire is one state transition, however long it waits; a state machine that polls pays one for each poll',
   run: async (options) => {
     const samples = options.quick ? 10 : 500;
     const depths = options.quick ? DEPTHS.slice(0, 2) : DEPTHS;

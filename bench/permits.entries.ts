@@ -14,8 +14,8 @@ const awsSample = (name: string, pauses: 'sample' | 'ours') =>
 export const PERMIT_ENTRIES: Entry[] = [
   algorithm('holdfast, in line', 'holdfast', { kind: 'ours' }),
   algorithm('holdfast, racing', 'holdfast', { kind: 'ours', env: { PERMITS: 'race' } }),
-  awsSample('sample of AWS', 'sample'),
-  awsSample('sample of AWS, with the pauses of Holdfast', 'ours'),
+  awsSample('AWS sample', 'sample'),
+  awsSample("AWS sample, with Holdfast's pauses", 'ours'),
   algorithm('record under a version (Consul)', 'consul', { table: { hash: 'prefix', range: 'entry' } }),
   algorithm('item for each permit', 'slots', { table: { hash: 'key' } }),
 ];

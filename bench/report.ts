@@ -23,7 +23,7 @@ const report: Measurement = {
   name: 'report',
   title: 'A report of expired records over tables of many rows: time, read units, and peak memory',
   method:
-    'The built function, with every tenth row expired, in one segment unless noted, and no limit of read units. The emulators of DynamoDB and S3 run on the same cores, so the speed is theirs. Memory is sampled every 10 ms, in a heap of 64 MiB',
+    'The built function, with every tenth row expired, in one segment unless noted, and no limit of read units. The DynamoDB and S3 emulators run on the same cores, so the speed is theirs. Memory is sampled every 10 ms, in a heap of 64 MiB',
   run: async (options) => {
     const [sizes, most] = options.quick ? [QUICK_SIZES, QUICK_MOST_SEGMENTED] : [SIZES, MAX_SEGMENTED];
     const runs = sizes.flatMap((rows) => [

@@ -380,7 +380,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'patience',
   },
   {
-    name: 'the weight in use is compared by <> limit, as in the sample of AWS',
+    name: "the weight in use is compared by <> limit, as in AWS's sample",
     promise: 'nobody is granted a permit past its limit',
     changes: [
       change(
