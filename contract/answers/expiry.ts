@@ -87,7 +87,9 @@ const row = component<ExpiredRow<Kind>>()(
     key: texts('The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit.'),
     holder: nullable(text('The holder or writer. Null if the record does not say.')),
     expiredAt: nullable(instant('When the record expired. Null if the record does not say.')),
-    ageSeconds: count('For how long the record had been expired when the report read it, in seconds. 0 if `expiredAt` is null.'),
+    ageSeconds: count(
+      'For how long the record had been expired when the report read it, in seconds. 0 if `expiredAt` is null.',
+    ),
     reason: text('Why the record is reported, for people.'),
     neverDeletable: flag('True if the TTL of DynamoDB can never delete the row.'),
     ttlFault: nullable(

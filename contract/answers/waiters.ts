@@ -10,7 +10,7 @@ export const waiter = component<WaiterView>()(
   z.strictObject({
     kind: oneOf(
       ['task', 'callback', 'caller'],
-      'A parked task of Step Functions, the callback of a durable function, or a call of `acquire` that waits.',
+      'A parked Step Functions task, the callback of a durable function, or a call of `acquire` that waits.',
     ),
     ticket: text(MEANING.ticket),
     holder: text(MEANING.holder),

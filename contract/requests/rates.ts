@@ -51,7 +51,7 @@ export const reserveRequest = request(reserveInput(), {
     holder: { description: MEANING.holder, ...bytes(256) },
     requestId: {
       description:
-        'The id of one reservation, which makes retries safe. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since.',
+        'The id of one reservation, which makes retries safe. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start has passed or another caller has reserved since.',
       ...bytes(256),
     },
     rates: {

@@ -39,7 +39,7 @@ export const LEASE_ROUTES = [
     errors: ['LeaseHeld', 'LeaseLost', 'Superseded', 'QueueFull', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
-        'Another caller holds the key, the holders leave no room, or others wait in line, and the wait of the call is over. A parked task or callback fails with this code after `parkSeconds`.',
+        'Another caller holds the key, the holders leave no room, or others wait in line, and the wait of the call has ended. A parked task or callback fails with this code after `parkSeconds`.',
       LeaseLost:
         'The request has lost its grant: the grant was released, broken or taken over. Or an operator cancelled the ticket, or the caller withdrew the request. A parked task or callback fails with this code in the same cases.',
     },

@@ -104,7 +104,10 @@ function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: s
   const wanted = Object.entries({ ...after.values, ...after.limits }).map(([name, to]) => allowanceOf({ name, to }));
   // An entry that is left over from an earlier change would later allow the change back without a warning.
   const stale = allowed.find((one) => !wanted.includes(one));
-  return stale && `allowChange names ${stale}, but this update does not make that change. Remove it from allowChange. Nothing was changed.`;
+  return (
+    stale &&
+    `allowChange names ${stale}, but this update does not make that change. Remove it from allowChange. Nothing was changed.`
+  );
 }
 
 function splitAtSign(text: string): [string, string] {

@@ -118,7 +118,11 @@ export const COMMITS: Group = {
     description: 'Staged uploads of more than this many MiB are copied in parts.',
     ...WHOLE,
   },
-  multipartPartMib: { default: '64', description: 'The size of the parts in which a large staged upload is copied, in MiB.', ...WHOLE },
+  multipartPartMib: {
+    default: '64',
+    description: 'The size of the parts in which a large staged upload is copied, in MiB.',
+    ...WHOLE,
+  },
 };
 
 export const NAMESERVICE: Group = {

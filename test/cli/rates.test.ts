@@ -82,7 +82,10 @@ describe.concurrent('holdfast rate', () => {
   it.each([
     [['50'], "a rate is N/PERIOD or NAME:N/PERIOD=UNITS, such as 50/1m or tokens:100000/1m=2000, not '50'"],
     [[], 'KEY N/PERIOD ... is missing'],
-    [['5/1m', 'b:5/1m', '--burst', '9'], '--burst works with a single rate: for several, write each as NAME:N/PERIOD=UNITS'],
+    [
+      ['5/1m', 'b:5/1m', '--burst', '9'],
+      '--burst works with a single rate: for several, write each as NAME:N/PERIOD=UNITS',
+    ],
     [['5/1m', '--units', '0'], "--units must be a whole number of at least 1, not '0'"],
     [['5/32d'], '5/32d: per must be a period'],
     [['5/1m', '5/1h'], 'rates.1.name: must differ from the other names'],

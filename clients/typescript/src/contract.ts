@@ -3172,7 +3172,7 @@ export interface components {
                  */
                 units?: number;
             }[];
-            /** @description The id of one reservation, which makes retries safe. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since. */
+            /** @description The id of one reservation, which makes retries safe. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start has passed or another caller has reserved since. */
             requestId?: string;
             /**
              * @description For work that knows its units only at the end: if true, the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, an open reservation may keep its estimate.
@@ -3667,7 +3667,7 @@ export interface components {
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
             /**
-             * @description A parked task of Step Functions, the callback of a durable function, or a call of `acquire` that waits.
+             * @description A parked Step Functions task, the callback of a durable function, or a call of `acquire` that waits.
              * @enum {string}
              */
             kind: "task" | "callback" | "caller";

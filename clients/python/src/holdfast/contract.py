@@ -1517,7 +1517,7 @@ class Upload(TypedDict):
 
 class _Waiter(TypedDict):
     kind: Literal["task", "callback", "caller"]
-    """A parked task of Step Functions, the callback of a durable function, or a call of `acquire` that waits."""
+    """A parked Step Functions task, the callback of a durable function, or a call of `acquire` that waits."""
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     holder: str
