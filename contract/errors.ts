@@ -173,7 +173,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   PayloadTooLarge: {
     retry: 'no',
-    when: 'The request has more than 64 KiB of JSON (a publish: 664 KiB; a commit: the limit of Lambda, 6 MB), or more than 5,000 values. For a commit: the body has more than 1 MiB, so stage an upload; or the upload is larger than the parameter `maxUploadMib`.',
+    when: "The request has more than 64 KiB of JSON (a publish: 664 KiB; a commit: Lambda's limit, 6 MB), or more than 5,000 values. For a commit: the body has more than 1 MiB, so stage an upload; or the upload is larger than the parameter `maxUploadMib`.",
     fields: {
       limitBytes: z.exactOptional(count('The limit in bytes, if the request exceeds it.')),
       limitValues: z.exactOptional(count('The limit of values, if the request exceeds it.')),

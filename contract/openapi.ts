@@ -6,7 +6,7 @@ import { ROUTES } from './routes.ts';
 
 const TAGS = {
   Leases:
-    'Who may work on a key, and when: leases, permits, `once` and rates, for programs and for tasks of Step Functions.',
+    'Who may work on a key, and when: leases, permits, `once` and rates, for programs and for Step Functions tasks.',
   Commits: 'Conditional commits of objects in S3.',
   Nameservice: 'Which commit and which index is the head of a ledger or a graph source.',
   'Expired records': 'A report of records that have expired and still exist, and their clean-up.',

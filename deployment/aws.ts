@@ -111,11 +111,11 @@ export async function timeOfAws({ dynamodb }: Pick<Aws, 'dynamodb'>, table: stri
   await dynamodb.send(command);
   const here = (askedAt + Date.now()) / 2;
   const there = Date.parse(date ?? '');
-  if (Number.isNaN(there)) throw new Refusal('the answer of DynamoDB has no Date, so the time of AWS is not known');
+  if (Number.isNaN(there)) throw new Refusal("DynamoDB's answer has no Date, so AWS's time is not known");
   // The header names a second that may just have begun or be almost over.
   if (Math.abs(here - (there + 500)) > MAX_OFFSET_MS)
     throw new Refusal(
-      `the clock of this machine is at ${isoSeconds(here)}, and the clock of AWS at ${isoSeconds(there)}: set the clock of this machine first`,
+      `the clock of this machine is at ${isoSeconds(here)}, and AWS's clock at ${isoSeconds(there)}: set the clock of this machine first`,
     );
   return there;
 }

@@ -169,7 +169,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 300,
   },
   FailedEventsAlarm: {
-    description: 'A function failed to handle an event of EventBridge, even after all retries',
+    description: 'A function failed to handle an EventBridge event, even after all retries',
     urgency: 'ticket',
     ...MESSAGES,
     dimensions: queue('FailedEventsQueue'),

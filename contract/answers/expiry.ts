@@ -51,7 +51,7 @@ const summaryFields = () => ({
     'The namespaces with the most held leases and permits, up to 100. On a route of a namespace, only that namespace.',
   ),
   expired: tallies,
-  neverDeletable: count('The number of expired rows that the TTL of DynamoDB can never delete.'),
+  neverDeletable: count("The number of expired rows that DynamoDB's TTL can never delete."),
   location: text('Where the rows are in S3, as newline-delimited JSON.'),
 });
 
@@ -91,7 +91,7 @@ const row = component<ExpiredRow<Kind>>()(
       'For how long the record had been expired when the report read it, in seconds. 0 if `expiredAt` is null.',
     ),
     reason: text('Why the record is reported, for people.'),
-    neverDeletable: flag('True if the TTL of DynamoDB can never delete the row.'),
+    neverDeletable: flag("True if DynamoDB's TTL can never delete the row."),
     ttlFault: nullable(
       oneOf(TTL_FAULTS satisfies readonly TtlFault[], 'Why the TTL cannot delete the row. Null if it can.'),
     ),

@@ -36,7 +36,7 @@ export const cleanRequest = request(cleanInput(), {
     olderThanSeconds: { description: 'Only records that expired at least this long ago, in seconds.' },
     dryRun: { description: 'If true, the call deletes nothing, and answers what it would delete.' },
     neverDeletable: {
-      description: 'If true, the call also deletes records that the TTL of DynamoDB can never delete.',
+      description: "If true, the call also deletes records that DynamoDB's TTL can never delete.",
     },
     cursor: cursor(),
   },

@@ -54,7 +54,7 @@ export interface HoldfastParameters {
   readonly clockSkewMs?: number;
   /** The longest wait of a call, in seconds. A longer waitSeconds is cut to this. @default 20 */
   readonly maxWaitSeconds?: number;
-  /** How many waiting calls the service holds at once, each in its own environment of Lambda. 0: none. @default 100 */
+  /** How many waiting calls the service holds at once, each in its own Lambda environment. 0: none. @default 100 */
   readonly maxHeldCalls?: number;
   /** How many tasks and calls may be in line for a key. @default 10000 */
   readonly maxWaitersPerKey?: number;
@@ -62,7 +62,7 @@ export interface HoldfastParameters {
   readonly maxWaitersPerNamespace?: number;
   /** An alarm fires if a namespace holds more leases and permits than this. @default 10000 */
   readonly maxLeasesPerNamespace?: number;
-  /** How long a released record stays before the TTL of DynamoDB may delete it, in seconds. @default 3600 */
+  /** How long a released record stays before DynamoDB's TTL may delete it, in seconds. @default 3600 */
   readonly fenceRetentionSeconds?: number;
   /** Reserved concurrency of acquire. 0 stops acquire. */
   readonly acquireConcurrency?: number;
@@ -86,7 +86,7 @@ export interface HoldfastParameters {
   readonly commitTimeoutMs?: number;
   /** The record of a third-party client can be taken over after its timeout, multiplied by this number. @default 3 */
   readonly maxClockSkewRate?: number;
-  /** How long a commit record stays before the TTL of DynamoDB may delete it, in seconds. @default 3600 */
+  /** How long a commit record stays before DynamoDB's TTL may delete it, in seconds. @default 3600 */
   readonly commitTtlSeconds?: number;
   /** The largest upload that can be committed, in MiB, at most 5120. @default 1024 */
   readonly maxUploadMib?: number;
@@ -160,6 +160,6 @@ export interface HoldfastParameters {
   readonly disableExecuteApiEndpoint?: boolean;
   /** The certificate of domainName, in this region. */
   readonly certificateArn?: string;
-  /** The hosted zone of Route 53 in which the stack creates the record of domainName. */
+  /** The Route 53 hosted zone in which the stack creates the record of domainName. */
   readonly hostedZoneId?: string;
 }

@@ -34,7 +34,7 @@ variable "release" {
 variable "service_role_arn" {
   type        = string
   default     = null
-  description = "The service role of CloudFormation (ServiceRoleArn of bounded-deployer.json)."
+  description = "The CloudFormation service role (ServiceRoleArn of bounded-deployer.json)."
 }
 
 variable "tags" {

@@ -83,7 +83,7 @@ export const PLATFORM: Group = {
   },
   hostedZoneId: {
     default: '',
-    description: 'The hosted zone of Route 53 in which the stack creates the record of domainName.',
+    description: 'The Route 53 hosted zone in which the stack creates the record of domainName.',
     pattern: '^(Z[A-Z0-9]+)?$',
     constraint: 'must be the id of a hosted zone, or empty',
   },

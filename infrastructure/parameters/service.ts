@@ -13,7 +13,7 @@ export const LEASES: Group = {
   },
   maxHeldCalls: {
     default: '100',
-    description: 'How many waiting calls the service holds at once, each in its own environment of Lambda. 0: none.',
+    description: 'How many waiting calls the service holds at once, each in its own Lambda environment. 0: none.',
     least: 0,
     most: 10000,
   },
@@ -37,7 +37,7 @@ export const LEASES: Group = {
   },
   fenceRetentionSeconds: {
     default: '3600',
-    description: 'How long a released record stays before the TTL of DynamoDB may delete it, in seconds.',
+    description: "How long a released record stays before DynamoDB's TTL may delete it, in seconds.",
     ...WHOLE,
   },
   acquireConcurrency: {
@@ -105,7 +105,7 @@ export const COMMITS: Group = {
   },
   commitTtlSeconds: {
     default: '3600',
-    description: 'How long a commit record stays before the TTL of DynamoDB may delete it, in seconds.',
+    description: "How long a commit record stays before DynamoDB's TTL may delete it, in seconds.",
     ...WHOLE,
   },
   maxUploadMib: {

@@ -74,7 +74,7 @@ describe('lifting fences', () => {
     const before = await rawItem('job');
     const { code, output } = await lift(table, { aheadMs: 7_200_000, options: ['--yes'] });
     const [, here = '', there = ''] =
-      /clock of this machine is at (\S+), and the clock of AWS at (\S+): set/.exec(output) ?? [];
+      /clock of this machine is at (\S+), and AWS's clock at (\S+): set/.exec(output) ?? [];
     expect(Math.round((Date.parse(here) - Date.parse(there)) / 60_000), output).toBe(120);
     expect(code).toBe(64);
     expect(await rawItem('job')).toEqual(before);

@@ -1010,7 +1010,7 @@ export interface components {
             /** @description Only records of these kinds. */
             kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
-             * @description If true, the call also deletes records that the TTL of DynamoDB can never delete.
+             * @description If true, the call also deletes records that DynamoDB's TTL can never delete.
              * @default false
              */
             neverDeletable?: boolean;
@@ -1336,7 +1336,7 @@ export interface components {
              * @enum {string}
              */
             kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
-            /** @description True if the TTL of DynamoDB can never delete the row. */
+            /** @description True if DynamoDB's TTL can never delete the row. */
             neverDeletable: boolean;
             /** @description Why the record is reported, for people. */
             reason: string;
@@ -3038,7 +3038,7 @@ export interface components {
             location: string;
             /**
              * Format: int64
-             * @description The number of expired rows that the TTL of DynamoDB can never delete.
+             * @description The number of expired rows that DynamoDB's TTL can never delete.
              */
             neverDeletable: number;
             /**
@@ -3080,7 +3080,7 @@ export interface components {
             location: string;
             /**
              * Format: int64
-             * @description The number of expired rows that the TTL of DynamoDB can never delete.
+             * @description The number of expired rows that DynamoDB's TTL can never delete.
              */
             neverDeletable: number;
             /** @description To read the next page, send it as `cursor`. Null on the last page. */

@@ -382,7 +382,7 @@ class ExpiredRecord(TypedDict):
     reason: str
     """Why the record is reported, for people."""
     neverDeletable: bool
-    """True if the TTL of DynamoDB can never delete the row."""
+    """True if DynamoDB's TTL can never delete the row."""
     ttlFault: ExpiredRecordTtlFault | None
     """Why the TTL cannot delete the row. Null if it can."""
     identity: dict[str, ExpiredIdentityValue | ExpiredIdentityValue2 | None] | None
@@ -1274,7 +1274,7 @@ class Report(TypedDict):
     """The namespaces with the most held leases and permits, up to 100."""
     expired: ExpiredTallies
     neverDeletable: int
-    """The number of expired rows that the TTL of DynamoDB can never delete."""
+    """The number of expired rows that DynamoDB's TTL can never delete."""
     location: str
     """Where the rows are in S3, as newline-delimited JSON."""
     stoppedBy: Literal["time", "Throttled"] | None
@@ -1302,7 +1302,7 @@ class ReportPage(TypedDict):
     """The namespaces with the most held leases and permits, up to 100."""
     expired: ExpiredTallies
     neverDeletable: int
-    """The number of expired rows that the TTL of DynamoDB can never delete."""
+    """The number of expired rows that DynamoDB's TTL can never delete."""
     location: str
     """Where the rows are in S3, as newline-delimited JSON."""
     rows: list[ExpiredRecord]
