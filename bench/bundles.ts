@@ -64,7 +64,7 @@ const size: Measurement = {
     }),
 };
 
-/** These functions of the nameservice may start later than others. */
+/** These functions of the nameservice may start more slowly than others. */
 const NAMESERVICE_STARTS: Record<string, Bar['excuse']> = {
   publish: {
     upTo: 1.5,
@@ -99,7 +99,7 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
     progress(`cold start: round ${round} of ${rounds}`);
     for (const { contest, pairs } of shuffle([...samples])) {
       const pair: Partial<Record<Side, Start>> = {};
-      for (const side of shuffle<Side>(['built', 'bare'])) pair[side] = await startOnce(contest, side, { env });
+      for (const side of shuffle<Side>(['built', 'bare'])) pair[side] = await timeStart(contest, side, { env });
       pairs.push(pair as Record<Side, Start>);
     }
   }
@@ -145,8 +145,8 @@ const COLD_START = `
 
 type Environment = Record<string, string>;
 
-/** @param cores the processor time from before the import on. The start of Node.js has a whole core, because it is the same for both sides */
-export async function startOnce(
+/** @param cores how much processor time the import gets. Node.js starts with a whole core, because its start is the same for both sides */
+export async function timeStart(
   contest: Contest,
   side: Side,
   { env, cores }: { env: Environment; cores?: number },

@@ -23,10 +23,10 @@ const s3 = (...commands: string[]) =>
   client('S3Client', commands, { from: '@aws-sdk/client-s3', settings: '{ forcePathStyle: true }' });
 
 const sfn = (...commands: string[]) => client('SFNClient', commands, { from: '@aws-sdk/client-sfn' });
-const TELL = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
+const NOTIFY = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
 /** The commands of a hand-off, and of a look at the execution of a bound holder. */
 const HAND_OFF =
-  sfn(...TELL, 'DescribeExecutionCommand') +
+  sfn(...NOTIFY, 'DescribeExecutionCommand') +
   client('SQSClient', ['SendMessageCommand'], { from: '@aws-sdk/client-sqs' });
 
 const toDynamodb = (command: string, table: string, input: string) =>
@@ -36,8 +36,8 @@ const toS3 = (command: string, input = '') =>
 
 const KEY = "Key: { key: { S: 'bare' } }";
 const UPDATE = `${KEY}, UpdateExpression: 'SET holder = :h', ConditionExpression: 'lease_id = :h', ExpressionAttributeValues: { ':h': { S: 'bare' } }`;
-const updateLeaseOnce = toDynamodb('UpdateItemCommand', 'LEASES_TABLE', UPDATE);
-const updateLease = code([dynamodb('UpdateItemCommand')], updateLeaseOnce);
+const updateLeaseCode = toDynamodb('UpdateItemCommand', 'LEASES_TABLE', UPDATE);
+const updateLease = code([dynamodb('UpdateItemCommand')], updateLeaseCode);
 const getTicket = toDynamodb(
   'GetItemCommand',
   'WAITERS_TABLE',
@@ -73,12 +73,12 @@ const reportOfNothing = `
   const { EventBridgeClient, PutEventsCommand } = await import('@aws-sdk/client-eventbridge');
   await new EventBridgeClient({}).send(new PutEventsCommand({ Entries: [{ Source: 'bare', DetailType: 'bare', Detail: '{}' }] }));
   ${putObject}
-  ${updateLeaseOnce}`;
+  ${updateLeaseCode}`;
 
-/** Functions without a client of AWS cannot be compared with anything. */
+/** Functions without an AWS client cannot be compared with anything. */
 export const WITHOUT_CLIENTS = ['readContract', 'whoami', 'readHealth'];
 
-/** By the name of the function in serverless.yml. @param unique differs in each call */
+/** The case of each function, by its name in serverless.yml. @param unique differs in each call */
 export const coldCases = (unique: string): Record<string, ColdCase | undefined> => ({
   acquire: {
     bare: code(
@@ -162,7 +162,7 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     bare: code(
       [
         dynamodb('GetItemCommand', 'UpdateItemCommand', 'ScanCommand', 'QueryCommand', 'DeleteItemCommand'),
-        sfn(...TELL, 'DescribeExecutionCommand'),
+        sfn(...NOTIFY, 'DescribeExecutionCommand'),
       ],
       toDynamodb('ScanCommand', 'WAITERS_TABLE', 'Limit: 1'),
     ),
@@ -172,7 +172,7 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     bare: code(
       [
         dynamodb('GetItemCommand', 'UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand'),
-        sfn(...TELL, 'DescribeExecutionCommand'),
+        sfn(...NOTIFY, 'DescribeExecutionCommand'),
       ],
       toDynamodb('QueryCommand', 'WAITERS_TABLE', OF_EXECUTION) +
         toDynamodb('QueryCommand', 'LEASES_TABLE', OF_EXECUTION),

@@ -15,8 +15,8 @@ const TTL_SECONDS = 10;
 const HOLD_MS = 5;
 const CONTENDERS = 64;
 const REPETITIONS = 3;
-/** Holdfast must make at least so many times the grants a second of the best npm library with its defaults. */
-const LEAST_TO_PEER = 10;
+/** Holdfast must make at least this many times the grants a second of the best npm library with its defaults. */
+const MIN_TO_PEER = 10;
 
 const contention: Measurement = {
   name: 'contention',
@@ -30,7 +30,7 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
   const { quick, progress } = options;
   const entries = arena.entries.filter(({ waits, throughStack }) => waits && !throughStack);
   const ms = quick ? 500 : 10_000;
-  const task = { contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: true };
+  const task = { contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, oneTurnEach: true };
   const rates = new Map(entries.map((entry) => [entry, [] as number[]]));
   const costs = new Map<Entry, Cost>();
   for (let repetition = 1; repetition <= (quick ? 0 : REPETITIONS); repetition++)
@@ -45,7 +45,7 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
       perSecond,
       tookMs: _,
       ...cost
-    } = await counted(arena, entry, {
+    } = await countTurn(arena, entry, {
       task: { ...task, key: `counted ${entry.name}` },
       dynamodbEndpoint: options.dynamodbEndpoint,
     });
@@ -68,7 +68,7 @@ interface Turn {
   ttlSeconds: number;
   ms: number;
   holdMs: number;
-  once: boolean;
+  oneTurnEach: boolean;
   settled?: boolean;
   /** The limit of permits. */
   limit?: number;
@@ -90,7 +90,7 @@ export async function turn({ start }: Arena, entry: Entry, { env = {}, begin = (
   }
 }
 
-export async function counted(
+export async function countTurn(
   arena: Arena,
   entry: Entry,
   { task, dynamodbEndpoint }: { task: Task; dynamodbEndpoint: string },
@@ -111,12 +111,12 @@ function burstFigures(found: Map<Entry, number[]>, costs: Map<Entry, Cost>): Fig
   const rates = [...found].map(([entry, rates]): Figure => {
     const { n, median: middle, spread } = statistics(rates.map((one) => [one]));
     const toBestLibrary = best && middle / median(found.get(best) ?? []);
-    const isHeldToIt = entry.kind === 'ours' && toBestLibrary !== undefined;
+    const isJudged = entry.kind === 'ours' && toBestLibrary !== undefined;
     return {
       what: `${CONTENDERS} contenders, ${entry.name}`,
       ...{ value: `${middle.toFixed(1)} grants/s`, unit: '/s', n, median: middle, spread },
       ...(toBestLibrary !== undefined && { toBestLibrary }),
-      ...(isHeldToIt && { bar: { measured: toBestLibrary, least: LEAST_TO_PEER } }),
+      ...(isJudged && { bar: { measured: toBestLibrary, least: MIN_TO_PEER } }),
     };
   });
   const burnt = [...costs].map(([{ name }, cost]) =>
@@ -146,7 +146,14 @@ const fairness: Measurement = {
   run: (options) =>
     withArena(options, async (arena) => {
       const ms = options.quick ? 300 : 10_000;
-      const task = { contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, ms, holdMs: HOLD_MS, once: false, settled: true };
+      const task = {
+        contenders: CONTENDERS,
+        ttlSeconds: TTL_SECONDS,
+        ms,
+        holdMs: HOLD_MS,
+        oneTurnEach: false,
+        settled: true,
+      };
       const figures: Figure[] = [];
       for (const entry of arena.entries.filter(({ waits, throughStack }) => waits && !throughStack)) {
         options.progress(`fairness: ${entry.name}`);

@@ -66,7 +66,7 @@ const lockClient = (name: string, env: Record<string, string>) =>
 const deliveryhero = (name: string, env: Record<string, string>) =>
   npmLibrary(name, env, { script: 'deliveryhero', range: true, module: '@deliveryhero/dynamodb-lock' });
 
-/** In the order of the tables. `{bundled}` stands for the folder with our own bundles. */
+/** The contestants, in the order of the tables. `{bundled}` stands for the folder with our own bundles. */
 export const ENTRIES: Entry[] = [
   { ...lease, name: 'floor', kind: 'floor', waits: false, beats: true, command: [node, '{bundled}/floor/index.mjs'] },
   { ...lease, name: 'holdfast domain', kind: 'ours', beats: true, command: [node, '{bundled}/domain/index.mjs'] },

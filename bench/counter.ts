@@ -11,9 +11,9 @@ export interface Counted {
 }
 
 /**
- * Stands between a contestant of any language and the emulator, and counts. It asks for the consumed capacity in each request. The answer to a lost
- * condition does not have it, and DynamoDB charges such a write like a write of the item that it met. So the counter asks the emulator for that
- * item, and passes it on only if the contestant has asked for it too.
+ * Starts a proxy between a contestant of any language and the emulator, which counts requests and units. DynamoDB also charges a write whose condition
+ * fails, by the size of the stored item, but the answer does not say so. So the counter asks for that item (ALL_OLD), and hides it from a contestant
+ * that did not ask for it.
  * @param networkMs how much longer each request takes, as if the network were slower
  */
 export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Promise<Counter> {
@@ -23,13 +23,11 @@ export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Pro
     const { body, isItemAsked } = asking(await text(incoming));
     const headers = { ...incoming.headers, 'content-length': String(Buffer.byteLength(body)) };
     const forwarded = request(dynamodbEndpoint, { method: 'POST', agent, headers }, async (response) => {
-      const { Item: standing, ...answer } = JSON.parse(await text(response));
-      count(counted, String(incoming.headers['x-amz-target']), { ...answer, Item: standing });
+      const { Item: item, ...answer } = JSON.parse(await text(response));
+      count(counted, String(incoming.headers['x-amz-target']), { ...answer, Item: item });
       if (networkMs > 0) await delay(networkMs);
       outgoing.writeHead(response.statusCode ?? 502, { 'content-type': response.headers['content-type'] });
-      outgoing.end(
-        JSON.stringify({ ...answer, ...(standing && (isItemAsked || !isLost(answer)) && { Item: standing }) }),
-      );
+      outgoing.end(JSON.stringify({ ...answer, ...(item && (isItemAsked || !isLost(answer)) && { Item: item }) }));
     });
     forwarded.on('error', () => outgoing.destroy()).end(body);
   };

@@ -12,7 +12,7 @@ import {
 } from './measurement.ts';
 
 const NETWORK_MS = 5;
-/** Each contestant goes around its own ring of so many keys, so that the tables do not grow. */
+/** Each contestant goes around its own ring of this many keys, so that the tables do not grow. */
 const KEYS = Array.from({ length: 50 }, (_, at) => `cycle ${at}`);
 
 const cycles: Measurement = {
@@ -26,7 +26,7 @@ const cycles: Measurement = {
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
   const [repetitions, block] = quick ? [1, 10] : [9, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start, quick ? 10 : 400), { repetitions, block }, (text) =>
+  const near = await race(await startAll(entries, start, quick ? 10 : 400), { repetitions, block }, (text) =>
     progress(`cycles: ${text}`),
   );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
@@ -40,7 +40,7 @@ async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynam
       await one.ask('cycles', { keys: KEYS, count: COUNTED });
       counts.set(one.name, counter.take());
     }
-    const far = await raced(distant, { repetitions: quick ? 1 : 7, block: quick ? 5 : 40 }, (text) =>
+    const far = await race(distant, { repetitions: quick ? 1 : 7, block: quick ? 5 : 40 }, (text) =>
       progress(`cycles, far: ${text}`),
     );
     return [...rates(near), ...latencies(near), ...costs(entries, counts), ...rates(far, `, ${NETWORK_MS} ms away`)];
@@ -52,8 +52,8 @@ async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynam
 const COUNTED = 10;
 
 type Times = { acquireMs: number[]; releaseMs: number[] };
-/** By contestant, its repetitions. */
-type Raced = Map<Entry, Times[]>;
+/** The times of each contestant, one for each repetition. */
+type TimesByContestant = Map<Entry, Times[]>;
 
 async function startAll(entries: Entry[], start: Arena['start'], warmUp: number): Promise<Running[]> {
   const running = await Promise.all(entries.map((entry) => start(entry)));
@@ -62,12 +62,12 @@ async function startAll(entries: Entry[], start: Arena['start'], warmUp: number)
   return running;
 }
 
-async function raced(
+async function race(
   running: Running[],
   { repetitions, block }: { repetitions: number; block: number },
   progress: (text: string) => void,
 ) {
-  const found: Raced = new Map(running.map((one) => [one, []]));
+  const found: TimesByContestant = new Map(running.map((one) => [one, []]));
   for (let repetition = 1; repetition <= repetitions; repetition++) {
     progress(`${repetition} of ${repetitions}`);
     for (const one of shuffle([...running])) {
@@ -82,13 +82,13 @@ const cycleTimes = ({ acquireMs, releaseMs }: Times) => acquireMs.map((ms, at) =
 const perSecond = (times: Times) => (1000 * times.acquireMs.length) / sum(cycleTimes(times));
 
 /** The bar for the domain functions, which run in the process of the caller, as libraries do. */
-const LEAST_TO_PEER = 1.4;
+const MIN_TO_PEER = 1.4;
 const PROCESSOR_BOUND = {
   upTo: 1, // never slower than the library
   why: 'two requests instead of three give 1.5 times the cycles only if requests take all of the time. Next to the emulator, half of a cycle is processor time of the SDK and node:http, where no function takes more than 5 %. The library’s extra request is a read, which costs less than a write. The bare SDK does not reach the bar either',
 };
 
-function rates(raced: Raced, suffix = ''): Figure[] {
+function rates(raced: TimesByContestant, suffix = ''): Figure[] {
   const rates = new Map([...raced].map(([entry, times]) => [entry, times.map(perSecond)]));
   const best = rates.get(bestLibrary(rates, median) as Entry);
   const floor = [...rates].find(([{ kind }]) => kind === 'floor')?.[1] ?? [];
@@ -97,17 +97,17 @@ function rates(raced: Raced, suffix = ''): Figure[] {
     // The ratio of each repetition, so that other work of the machine affects both sides.
     const by = (others: number[]) => median(own.map((rate, at) => rate / (others[at] ?? Number.NaN)));
     const toBestLibrary = best && by(best);
-    const isHeldToIt = toBestLibrary !== undefined && entry.name === 'holdfast domain';
+    const isJudged = toBestLibrary !== undefined && entry.name === 'holdfast domain';
     return {
       what: `cycles a second${suffix}, ${entry.name}`,
       ...{ value: `${middle.toFixed(0)} /s`, unit: '/s', n, median: middle, spread, toFloor: by(floor) },
       ...(toBestLibrary !== undefined && { toBestLibrary }),
-      ...(isHeldToIt && { bar: { measured: toBestLibrary, least: LEAST_TO_PEER, excuse: PROCESSOR_BOUND } }),
+      ...(isJudged && { bar: { measured: toBestLibrary, least: MIN_TO_PEER, excuse: PROCESSOR_BOUND } }),
     };
   });
 }
 
-const latencies = (raced: Raced): Figure[] =>
+const latencies = (raced: TimesByContestant): Figure[] =>
   [...raced].map(([{ name }, times]) => milliseconds(`a cycle, ${name}`, times.map(cycleTimes)));
 
 /** The bar: an acquire is one conditional write, and so is a release. */

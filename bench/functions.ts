@@ -34,7 +34,7 @@ export async function preparedFunction(
 
 type Result = APIGatewayProxyStructuredResultV2;
 
-/** With the headers that a gateway usually passes on. @param payload the body, or for GET the query */
+/** An event with the headers that a gateway usually passes on. @param payload the body, or for GET the query */
 export const gatewayEvent = (folder: string, payload: object, method = 'POST'): APIGatewayProxyEventV2 => ({
   version: '2.0',
   routeKey: `${method} /v1/${folder}`,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { bundle } from '../build/bundle.ts';
 import { sizeOf } from '../build/sizes.ts';
 import { readService } from '../infrastructure/read.ts';
-import { type Contest, type Side, startOnce, withContests, withStores } from './bundles.ts';
+import { type Contest, type Side, timeStart, withContests, withStores } from './bundles.ts';
 import { type Figure, type Measurement, median, type Options, ratio, shuffle } from './measurement.ts';
 import { largestParts } from './parts.ts';
 
@@ -52,7 +52,7 @@ async function startFigures(
     for (const { contest, size, pairs } of shuffle([...samples])) {
       const pair: Partial<Pair> = {};
       for (const side of shuffle<Side>(['built', 'bare']))
-        pair[side] = await startOnce(contest, side, { env, cores: size / WHOLE_MB });
+        pair[side] = await timeStart(contest, side, { env, cores: size / WHOLE_MB });
       pairs.push(pair as Pair);
     }
   }

@@ -5,7 +5,7 @@ type Item = Record<string, AttributeValue>;
 const bytes = (text: string): number => Buffer.byteLength(text);
 const sum = (sizes: number[]): number => sizes.reduce((left, right) => left + right, 0);
 
-/** The size of an item as the documentation of DynamoDB counts it. */
+/** The size of an item as the DynamoDB documentation counts it. */
 export const itemBytes = (item: Item): number =>
   sum(Object.entries(item).map(([name, value]) => bytes(name) + valueBytes(value)));
 

@@ -67,7 +67,7 @@ export async function compare(options: Options, { bareSdk, domain, terms, cores 
   }
 }
 
-/** The service may take at most so many times the time of the bare SDK. */
+/** The service may take at most this many times the time of the bare SDK. */
 const MOST = { domain: 1.1, built: 1.2 };
 const NAMES = { bare: 'bare SDK', domain: 'domain', built: 'built function' };
 
@@ -90,7 +90,7 @@ export function overheadFigures(repetitions: OverheadResult, { middle, most }: J
 }
 
 /** How much a namespace may add to a call, in milliseconds. */
-const MOST_OF_NAMESPACE_MS = 0.05;
+const MAX_OF_NAMESPACE_MS = 0.05;
 const ROUTES: Record<NamespaceName, string> = {
   whole: 'route of the whole deployment, IAM',
   namespace: 'route of a namespace, IAM',
@@ -118,7 +118,7 @@ function namespaceFigures(repetitions: NamespaceResult): Figure[] {
       return {
         ...figure,
         value: `${figure.value}, ${measured} ms more`,
-        bar: { measured, most: MOST_OF_NAMESPACE_MS },
+        bar: { measured, most: MAX_OF_NAMESPACE_MS },
       };
     }),
   );

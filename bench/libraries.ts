@@ -44,10 +44,10 @@ const STEPS = [
   },
 ];
 
-/** Installs and builds what is missing or older than its sources, or with `again` everything. @param but words in the names of what to leave out */
-export async function installLibraries({ again = false, but = [] as string[] } = {}): Promise<void> {
+/** Installs and builds what is missing or older than its sources, or with `again` everything. @param except words in the names of what to leave out */
+export async function installLibraries({ again = false, except = [] as string[] } = {}): Promise<void> {
   for (const { what, made, from, command, cwd } of STEPS) {
-    if (but.some((word) => what.includes(word))) continue;
+    if (except.some((word) => what.includes(word))) continue;
     if (isNewer(made, from) && !again) continue;
     console.log(`${what}: ${command.join(' ')} in ${cwd}`);
     const why = await failure(command, cwd);
@@ -70,6 +70,6 @@ async function failure([program = '', ...rest]: string[], cwd: string): Promise<
 }
 
 if (import.meta.main) {
-  const { but } = readOptions({ but: { type: 'string', multiple: true } }).values;
-  await installLibraries({ again: but === undefined, but });
+  const { except } = readOptions({ except: { type: 'string', multiple: true } }).values;
+  await installLibraries({ again: except === undefined, except });
 }

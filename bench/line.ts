@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { counted, requestsFigure, turn } from './contention.ts';
+import { countTurn, requestsFigure, turn } from './contention.ts';
 import { type Arena, type Entry, type Running, withArena } from './contestants.ts';
 import { type Bar, type Figure, type Measurement, median, type Options, statistics, sum } from './measurement.ts';
 import { CLOCK_SKEW_MS } from './waiting.ts';
 
-/** In milliseconds. */
+/** The bars for a waiting caller, in milliseconds. */
 const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
 export const CONTENTION_BARS = {
-  /** In ten seconds, how many times as many grants the most served caller may have as the least served one. */
+  /** How many times as many grants the most served caller may have as the least served one, in ten seconds. */
   unfair: 1.2,
   /** Requests for a grant: in a crowd that comes at once, and of callers that return. */
   requests: 13,
@@ -19,7 +19,7 @@ export const CONTENTION_BARS = {
 
 const CONTENDERS = 64;
 const REPETITIONS = 12;
-/** How many keys have a waiting caller at the same time. One process serves so many callers without slowing them down. */
+/** How many keys have a waiting caller at the same time. One process serves this many callers without slowing them down. */
 const AT_A_TIME = 5;
 /** How long holders keep the keys, and the ttl of those that crash. */
 const [HELD_MS, CRASHED_TTL_SECONDS] = [1000, 2];
@@ -31,7 +31,7 @@ const BARE_WRITES = 1000;
 const SLOT_MS = 21_000;
 
 /** The requests of a grant in line, without polls. */
-const REQUESTS_WITHOUT_LOOKS = 7;
+const REQUESTS_WITHOUT_POLLS = 7;
 
 /** The bars suppose that a request takes a millisecond. If it takes longer, each figure that depends on it may be longer in proportion. */
 class Supposed {
@@ -76,10 +76,10 @@ const line: Measurement = {
       for (const entry of options.quick ? own.slice(0, 1) : own) {
         options.progress(`line: ${entry.name} waits`);
         figures.push(...(await waiting(arena, { entry, floor, supposed }, options)));
-        for (const once of [false, true]) {
-          if (once && !options.quick) await delay(SLOT_MS);
-          options.progress(`line: ${entry.name}, 64 callers${once ? ', one turn each' : ''}`);
-          figures.push(...(await contending(arena, { entry, floor, supposed, once }, options)));
+        for (const oneTurnEach of [false, true]) {
+          if (oneTurnEach && !options.quick) await delay(SLOT_MS);
+          options.progress(`line: ${entry.name}, 64 callers${oneTurnEach ? ', one turn each' : ''}`);
+          figures.push(...(await contending(arena, { entry, floor, supposed, oneTurnEach }, options)));
         }
       }
       // A quick run sees only the beginning of a crowd, which the bars are not about.
@@ -162,30 +162,30 @@ async function waiting(arena: Arena, { entry, floor, supposed }: Beside, options
 
 async function contending(
   arena: Arena,
-  { entry, floor, supposed, once }: Beside & { once: boolean },
+  { entry, floor, supposed, oneTurnEach }: Beside & { oneTurnEach: boolean },
   { quick, dynamodbEndpoint }: Options,
 ): Promise<Figure[]> {
-  const how = once ? '64 callers at once' : '64 returning callers';
+  const how = oneTurnEach ? '64 callers at once' : '64 returning callers';
   const ms = quick ? 500 : 10_000;
-  const task = { key: `${how} ${entry.name}`, contenders: CONTENDERS, ttlSeconds: 10, ms, holdMs: 5, once };
-  const { result, bareMs } = await beside(floor, () => turn(arena, entry, { ...task, settled: !once }));
+  const task = { key: `${how} ${entry.name}`, contenders: CONTENDERS, ttlSeconds: 10, ms, holdMs: 5, oneTurnEach };
+  const { result, bareMs } = await beside(floor, () => turn(arena, entry, { ...task, settled: !oneTurnEach }));
   const { grants, perSecond } = result;
-  const counting = { ...task, key: `counted ${task.key}`, settled: !once };
-  const cost = await counted(arena, entry, { task: counting, dynamodbEndpoint });
+  const counting = { ...task, key: `counted ${task.key}`, settled: !oneTurnEach };
+  const cost = await countTurn(arena, entry, { task: counting, dynamodbEndpoint });
   const { perSecondReturning, requests, requestsReturning, requestsOfSlot, unfair } = CONTENTION_BARS;
   const [most, least] = [Math.max(...grants), Math.min(...grants)];
   const ratio = most / Math.max(1, least);
   // Callers poll by time, and share a process.
   const beside64 = new Supposed(median(bareMs), 'beside these callers');
   const ofSlot = entry.name.endsWith('domain') ? 0 : requestsOfSlot;
-  const mostRequests = (once ? requests : requestsReturning) + ofSlot;
+  const mostRequests = (oneTurnEach ? requests : requestsReturning) + ofSlot;
   return [
     {
       ...{ what: `${how}, ${entry.name}`, value: `${perSecond.toFixed(0)} grants/s`, unit: '/s' },
       ...{ n: sum(grants), median: perSecond },
-      ...(!once && { bar: { measured: perSecond, ...supposed.least(perSecondReturning) } }),
+      ...(!oneTurnEach && { bar: { measured: perSecond, ...supposed.least(perSecondReturning) } }),
     },
-    ...(once
+    ...(oneTurnEach
       ? []
       : [
           {
@@ -194,7 +194,7 @@ async function contending(
           },
         ]),
     requestsFigure(
-      { what: `${how}, requests for a grant, ${entry.name}`, bar: beside64.most(mostRequests, REQUESTS_WITHOUT_LOOKS) },
+      { what: `${how}, requests for a grant, ${entry.name}`, bar: beside64.most(mostRequests, REQUESTS_WITHOUT_POLLS) },
       cost,
     ),
     bareFigure(`beside ${how}, ${entry.name}`, bareMs),

@@ -5,9 +5,9 @@ export interface Figure extends Partial<Statistics> {
   value: string;
   /** The unit of the numbers below. */
   unit?: string;
-  /** Divided by the same figure of the bare SDK. */
+  /** The figure divided by that of the bare SDK. */
   toFloor?: number;
-  /** Divided by the same figure of the best npm library. */
+  /** The figure divided by that of the best npm library. */
   toBestLibrary?: number;
   /** Present if the figure has a limit. */
   bar?: Bar;
@@ -47,7 +47,7 @@ export interface Measurement {
 }
 
 export interface Options {
-  /** With few samples, to see that the bench works, but not to judge by. */
+  /** Takes few samples, to see that the bench works, but not to judge by. */
   quick: boolean;
   dynamodbEndpoint: string;
   progress(text: string): void;
@@ -126,10 +126,10 @@ export const ratio = (what: string, ratios: number[], bar?: Omit<Bar, 'measured'
   return { what, value: found.median.toFixed(2), ...found, ...(bar && { bar: { measured: found.median, ...bar } }) };
 };
 
-/** For measurements in which each sample is a repetition. */
+/** Makes each sample a repetition of its own. */
 export const each = (samples: number[]): number[][] => samples.map((sample) => [sample]);
 
-/** Splits one long repetition into ten parts, so that its spread can be told. */
+/** Splits one long repetition into ten parts, so that its spread can be seen. */
 export function inParts(samples: number[]): number[][] {
   const size = samples.length / 10;
   return Array.from({ length: 10 }, (_, at) => samples.slice(at * size, (at + 1) * size));

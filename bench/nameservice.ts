@@ -28,7 +28,7 @@ const nameservice: Measurement = {
   },
 };
 
-function figures({ aliases }: NameserviceTask, { built, bare, lookUps, list }: NameserviceResult): Figure[] {
+function figures({ aliases }: NameserviceTask, { built, bare, reads, list }: NameserviceResult): Figure[] {
   const [ofBuilt, ofBare] = [inParts(built), inParts(bare)];
   const alone = milliseconds('publishCommit, bare SDK', ofBare);
   const ours = milliseconds('publishCommit, built function', ofBuilt);
@@ -36,7 +36,7 @@ function figures({ aliases }: NameserviceTask, { built, bare, lookUps, list }: N
   return [
     { ...alone, toFloor: 1 },
     { ...ours, toFloor, bar: { measured: toFloor, most: 1.25 } },
-    milliseconds('lookup', inParts(lookUps)),
+    milliseconds('lookup', inParts(reads)),
     milliseconds(`listing of ${aliases} aliases`, [[list]]),
   ];
 }

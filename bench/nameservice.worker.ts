@@ -14,12 +14,12 @@ export interface NameserviceTask {
   warmUp: number;
 }
 
-/** In milliseconds. */
+/** How long the calls took, in milliseconds. */
 export interface NameserviceResult {
   /** The time of each publishCommit. */
   built: number[];
   bare: number[];
-  lookUps: number[];
+  reads: number[];
   /** The time to list all aliases, in pages of 1,000. */
   list: number;
 }
@@ -39,11 +39,11 @@ const contestants = {
 
 await race(0, warmUp);
 const { built, bare: bareTimes } = await race(warmUp, samples);
-const lookUps: number[] = [];
-for (let i = 0; i < warmUp + samples / 2; i++) lookUps.push(await timed(() => read({ alias: 'built' })));
+const reads: number[] = [];
+for (let i = 0; i < warmUp + samples / 2; i++) reads.push(await time(() => read({ alias: 'built' })));
 await seedAliases();
-const list = await timed(listAll);
-sendResult({ built, bare: bareTimes, lookUps: lookUps.slice(warmUp), list });
+const list = await time(listAll);
+sendResult({ built, bare: bareTimes, reads: reads.slice(warmUp), list });
 
 /** The contestants take turns in blocks, so that other work of the machine affects both. */
 async function race(from: number, samples: number): Promise<Pick<NameserviceResult, 'built' | 'bare'>> {
@@ -51,13 +51,13 @@ async function race(from: number, samples: number): Promise<Pick<NameserviceResu
   for (let done = 0; done < samples; done += BLOCK) {
     for (const name of shuffle(['built', 'bare'] as ('built' | 'bare')[]))
       for (let t = from + done + 1; t <= from + done + BLOCK; t++)
-        result[name].push(await timed(() => contestants[name](t)));
+        result[name].push(await time(() => contestants[name](t)));
     if (done % 1000 === 0) sendProgress(`nameservice: ${done} of ${samples}`);
   }
   return result;
 }
 
-async function timed(act: () => Promise<unknown>): Promise<number> {
+async function time(act: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await act();
   return performance.now() - startedAt;

@@ -8,7 +8,7 @@ const CONTENDERS = 64;
 const HOLD_MS = 5;
 
 /** The bar from the release to SendTaskSuccess, on the emulator. */
-const MOST_P99_MS = 100;
+const MAX_P99_MS = 100;
 /** The bar for requests to DynamoDB of one task: to park it, to notify it and to release the lease. */
 const MAX_REQUESTS = 6;
 /** The bar for the most grants of a contender, divided by the fewest. */
@@ -30,14 +30,14 @@ const parked: Measurement = {
     const { grants, counted } = await countParked({ ...contention, turns: options.quick ? 1 : 3 }, options);
     return [
       ...found.waits.map((times, at) => {
-        const told = milliseconds(
+        const figure = milliseconds(
           `release to SendTaskSuccess, ${depths[at]?.toLocaleString('en')} parked`,
           inParts(times),
         );
-        return { ...told, bar: { measured: told.p99, most: MOST_P99_MS } };
+        return { ...figure, bar: { measured: figure.p99, most: MAX_P99_MS } };
       }),
       milliseconds('the first of a process, which loads the code of the line', [[found.first]]),
-      tellings(found.told),
+      notificationFigure(found.notified),
       ...contended(found.contention),
       {
         ...{ what: `${CONTENDERS} contenders, requests for a grant`, unit: 'requests', n: grants },
@@ -79,7 +79,7 @@ export async function countParked(contention: ParkedTask['contention'], options:
   }
 }
 
-const tellings = ({ requests, grants }: ParkedResult['told']): Figure => ({
+const notificationFigure = ({ requests, grants }: ParkedResult['notified']): Figure => ({
   ...{ what: 'requests to Step Functions for a grant', unit: 'requests', n: grants },
   value: (requests / grants).toFixed(2),
   median: requests / grants,

@@ -15,17 +15,17 @@ export interface ParkedTask {
 export interface ParkedResult {
   /** The time of the first hand-off, which also loads the code of the line, in milliseconds. */
   first: number;
-  /** By the number of parked tasks: from sending the release to the arrival of the grant at Step Functions, in milliseconds. */
+  /** From sending the release to the arrival of the grant at Step Functions, in milliseconds, for each number of parked tasks. */
   waits: number[][];
   /** How often each contender had the lease until all had had it, all grants even after that, and the time in milliseconds. */
   contention: { grants: number[]; all: number; tookMs: number };
   /** How many tasks were notified, and in how many requests to Step Functions. */
-  told: { requests: number; grants: number };
+  notified: { requests: number; grants: number };
 }
 
 interface Grant {
   leaseId: string;
-  /** By performance.now(). */
+  /** When the grant arrived, on the clock of `performance.now()`. */
   arrivedAt: number;
 }
 
@@ -50,39 +50,39 @@ for (const depth of depths) waits.push(await handOffs(`behind ${depth} ${RUN}`, 
 const contended = contention.contenders > 0 ? await contend(`contended ${RUN}`) : { grants: [], all: 0, tookMs: 0 };
 sendResult({
   ...{ first, waits, contention: contended },
-  told: { requests: steps.requests.length, grants: steps.grants.length },
+  notified: { requests: steps.requests.length, grants: steps.grants.length },
 } satisfies ParkedResult);
 await steps.stop();
 
-async function park(key: string, holder: string, limit?: number): Promise<{ told: Promise<Grant> }> {
+async function park(key: string, holder: string, limit?: number): Promise<{ notified: Promise<Grant> }> {
   const { token } = steps.newTask();
-  const { promise: told, resolve } = Promise.withResolvers<Grant>();
+  const { promise: notified, resolve } = Promise.withResolvers<Grant>();
   waiting.set(token, resolve);
   await acquire({ key, holder, limit, ttlSeconds: 600, taskToken: token });
-  return { told };
+  return { notified };
 }
 
 /** Keeps the line as long as it is: for each task that is notified, another one parks. */
 async function handOffs(key: string, depth: number, count: number): Promise<number[]> {
   let { leaseId } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600 });
-  const told: Promise<Grant>[] = [];
-  while (told.length < depth) {
-    const missing = Math.min(PARK_AT_A_TIME, depth - told.length);
+  const grants: Promise<Grant>[] = [];
+  while (grants.length < depth) {
+    const missing = Math.min(PARK_AT_A_TIME, depth - grants.length);
     const parked = await Promise.all(Array.from({ length: missing }, () => park(key, 'parked')));
-    told.push(...parked.map((one) => one.told));
-    if (told.length % 1024 === 0) sendProgress(`parked: ${told.length} of ${depth}`);
+    grants.push(...parked.map((one) => one.notified));
+    if (grants.length % 1024 === 0) sendProgress(`parked: ${grants.length} of ${depth}`);
   }
   const times: number[] = [];
   while (times.length < count) {
     // Tasks that came at the same moment may be notified in either order.
-    const next = Promise.race(told.slice(0, 2 * PARK_AT_A_TIME).map(async (one, at) => ({ ...(await one), at })));
+    const next = Promise.race(grants.slice(0, 2 * PARK_AT_A_TIME).map(async (one, at) => ({ ...(await one), at })));
     const releasedAt = performance.now();
     await release({ key, leaseId });
     const grant = await next;
     times.push(grant.arrivedAt - releasedAt);
     leaseId = grant.leaseId;
-    told.splice(grant.at, 1);
-    told.push((await park(key, 'parked')).told);
+    grants.splice(grant.at, 1);
+    grants.push((await park(key, 'parked')).notified);
   }
   return times;
 }
@@ -96,9 +96,9 @@ async function contend(key: string): Promise<ParkedResult['contention']> {
   const startedAt = performance.now();
   let left = contenders * turns;
   let all = 1;
-  const turnsOf = async (me: number, parked: { told: Promise<Grant> }) => {
+  const turnsOf = async (me: number, parked: { notified: Promise<Grant> }) => {
     for (let mine = parked; ; mine = await parks(me)) {
-      const { leaseId } = await mine.told;
+      const { leaseId } = await mine.notified;
       if (left > 0) grants[me] = (grants[me] ?? 0) + 1;
       left--;
       all++;

@@ -10,7 +10,7 @@ const algorithm = (name: string, module: string, rest: Partial<Entry> = {}): Ent
 const awsSample = (name: string, pauses: 'sample' | 'ours') =>
   algorithm(name, 'aws-sample', { expires: false, env: { PAUSES: pauses }, table: { hash: 'LockName' } });
 
-/** In the order of the tables. */
+/** The contestants, in the order of the tables. */
 export const PERMIT_ENTRIES: Entry[] = [
   algorithm('holdfast, in line', 'holdfast', { kind: 'ours' }),
   algorithm('holdfast, racing', 'holdfast', { kind: 'ours', env: { PERMITS: 'race' } }),

@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { readService } from '../infrastructure/read.ts';
-import { type Cost, counted, requestsFigure } from './contention.ts';
+import { type Cost, countTurn, requestsFigure } from './contention.ts';
 import { type Arena, type Entry, withArena } from './contestants.ts';
 import { CREDENTIALS } from './environment.ts';
 import { CONTENTION_BARS, inWholeTurns } from './line.ts';
@@ -16,8 +16,8 @@ const TTL_SECONDS = 10;
 const [AT_ONCE_MS, COME_BACK_MS] = [8000, 10_000];
 
 /** The bars for the requests of a grant: for callers in line, by the limit of the key, and for parked tasks. A limit of one may cost what a lease costs. */
-const MOST_REQUESTS: Record<number, number> = { 1: 11, 8: 8, 64: 2.1 };
-const MOST_PARKED = 12;
+const MAX_REQUESTS: Record<number, number> = { 1: 11, 8: 8, 64: 2.1 };
+const MAX_PARKED = 12;
 
 const permits: Measurement = {
   name: 'permits',
@@ -46,18 +46,21 @@ async function contending(
   const named = (what: Parameters<typeof permitFigure>[0]) => permitFigure(what, limit, entry.name);
   const task = { limit, contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, holdMs: HOLD_MS };
   const [atOnceMs, comeBackMs] = quick ? [500, 300] : [AT_ONCE_MS, COME_BACK_MS];
-  const play = async (how: string, ms: number, once: boolean) => {
+  const play = async (how: string, ms: number, oneTurnEach: boolean) => {
     const key = `${how}, ${limit}, ${entry.name}`;
     if (entry.kind === 'ours') await seedPool(dynamodbEndpoint, key);
-    return counted(arena, entry, { task: { ...task, key, ms, once, settled: !once }, dynamodbEndpoint });
+    return countTurn(arena, entry, {
+      task: { ...task, key, ms, oneTurnEach, settled: !oneTurnEach },
+      dynamodbEndpoint,
+    });
   };
   const atOnce = await play('at once', atOnceMs, true);
   const back = await play('back', comeBackMs, false);
   const { turns, perSecond } = back;
   const [most, least] = [Math.max(...turns), Math.min(...turns)];
   const ratio = most / Math.max(1, least);
-  const isHeldToIt = entry.name === 'holdfast, in line' && !quick;
-  const bar = isHeldToIt ? barOf(limit) : undefined;
+  const isJudged = entry.name === 'holdfast, in line' && !quick;
+  const bar = isJudged ? barOf(limit) : undefined;
   return [
     requestsFigure({ what: named('atOnce'), bar }, atOnce),
     {
@@ -72,7 +75,7 @@ async function contending(
     },
     {
       ...{ what: named('turns'), value: `${most} : ${least}`, n: back.grants, median: ratio },
-      ...(isHeldToIt && { bar: { measured: ratio, ...inWholeTurns(CONTENTION_BARS.unfair, least) } }),
+      ...(isJudged && { bar: { measured: ratio, ...inWholeTurns(CONTENTION_BARS.unfair, least) } }),
     },
     requestsFigure({ what: named('back'), bar: undefined }, back),
   ];
@@ -102,7 +105,7 @@ const EXCUSES: Record<number, Bar['excuse']> = {
 };
 
 function barOf(limit: number): Omit<Bar, 'measured'> | undefined {
-  const [most, excuse] = [MOST_REQUESTS[limit], EXCUSES[limit]];
+  const [most, excuse] = [MAX_REQUESTS[limit], EXCUSES[limit]];
   return most === undefined ? undefined : { most, ...(excuse && { excuse }) };
 }
 
@@ -114,7 +117,7 @@ async function parkedFigure(options: Options): Promise<Figure> {
     limit: PARKED_PERMITS.limit,
   };
   const { grants, counted } = await countParked(contention, options);
-  return requestsFigure({ what: PARKED_PERMITS.what, bar: { most: MOST_PARKED } }, { grants, ...counted });
+  return requestsFigure({ what: PARKED_PERMITS.what, bar: { most: MAX_PARKED } }, { grants, ...counted });
 }
 
 export const permitsMeasurements: Measurement[] = [permits];

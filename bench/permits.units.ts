@@ -52,8 +52,8 @@ async function requests(): Promise<number> {
   return counter.take().requests;
 }
 
-/** The last caller releases its permit and acquires it again, so that each call meets so many holders. */
-async function measured(holders: number): Promise<Units> {
+/** The last caller releases its permit and acquires it again, so that each call meets this many holders. */
+async function measureUnits(holders: number): Promise<Units> {
   let last = await take(holders);
   const refusal = () =>
     take(0, holders).then(
@@ -75,7 +75,7 @@ const result: UnitsResult = { requests: await requests(), units: [] };
 let taken = 0;
 for (const holders of task.holders) {
   for (; taken < holders - 1; taken++) await take(taken);
-  result.units.push(await measured(holders));
+  result.units.push(await measureUnits(holders));
   taken = holders;
 }
 sendResult(result);

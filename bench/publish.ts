@@ -16,16 +16,16 @@ const SHOWN: { file: string; block: (results: Results) => string }[] = [
 ];
 
 /** Each document that shows figures, as it is and as it should be. @throws Error if its markers are gone */
-export async function documents(results: Results): Promise<{ file: string; standing: string; written: string }[]> {
+export async function documents(results: Results): Promise<{ file: string; current: string; written: string }[]> {
   return Promise.all(
     SHOWN.map(async ({ file, block }) => {
-      const standing = await readFile(file, 'utf8');
-      if (!MARKERS.test(standing))
+      const current = await readFile(file, 'utf8');
+      if (!MARKERS.test(current))
         throw new Error(`${file} has no place for the figures: <!-- figures: ... --> to <!-- end of figures -->`);
       return {
         file,
-        standing,
-        written: standing.replace(MARKERS, (_, begin, end) => `${begin}${block(results)}${end}`),
+        current,
+        written: current.replace(MARKERS, (_, begin, end) => `${begin}${block(results)}${end}`),
       };
     }),
   );

@@ -8,9 +8,9 @@ import { inWorker } from './worker.ts';
 /** One segment. With several, the emulator reads the whole table for each page, which is too slow for the largest table. */
 const SIZES = [1e3, 1e5, 1e6];
 const QUICK_SIZES = [100, 1e3];
-/** As many segments as in a deployment, because memory depends on the number of pages that are held at once. */
+/** The number of segments, the same as in a deployment, because memory depends on the number of pages that are held at once. */
 const SEGMENTS = 4;
-const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e3];
+const [MAX_SEGMENTED, QUICK_MAX_SEGMENTED] = [1e5, 1e3];
 
 /** The bar: ten times the rows may take ten times as long, plus what a shared machine adds. */
 const MAX_GROWTH = 1.5;
@@ -25,7 +25,7 @@ const report: Measurement = {
   method:
     'The built function, with every tenth row expired, in one segment unless noted, and no limit of read units. The DynamoDB and S3 emulators run on the same cores, so the speed is theirs. Memory is sampled every 10 ms, in a heap of 64 MiB',
   run: async (options) => {
-    const [sizes, most] = options.quick ? [QUICK_SIZES, QUICK_MOST_SEGMENTED] : [SIZES, MAX_SEGMENTED];
+    const [sizes, most] = options.quick ? [QUICK_SIZES, QUICK_MAX_SEGMENTED] : [SIZES, MAX_SEGMENTED];
     const runs = sizes.flatMap((rows) => [
       { rows, segments: 1 },
       ...(rows === most ? [{ rows, segments: SEGMENTS }] : []),

@@ -25,7 +25,7 @@ export type ReportResult = {
 
 const BUNDLE = '../dist/expiry/report/index.mjs';
 const MIB = 1024 ** 2;
-/** One row of so many has expired. */
+/** One row in this many has expired. */
 const ONE_OF = 10;
 
 const { runs, repetitions, s3Endpoint } = await receiveTask<ReportTask>();
@@ -49,7 +49,7 @@ for (const { rows, segments } of runs) {
   const found: ReportResult[number] = { rows, segments, reported: rows / ONE_OF, readUnits: 0, ms: [], peakMib: [] };
   for (let repetition = 1; repetition <= repetitions; repetition++) {
     sendProgress(`report: ${repetition} of ${repetitions} over ${rows} rows in ${segments} segments`);
-    const { ms, peak, readUnits } = await measured(found);
+    const { ms, peak, readUnits } = await measureReport(found);
     found.ms.push(ms);
     found.peakMib.push((peak - idle) / MIB);
     found.readUnits = readUnits;
@@ -58,7 +58,7 @@ for (const { rows, segments } of runs) {
 }
 sendResult(results);
 
-async function measured({ rows, segments, reported }: { rows: number; segments: number; reported: number }) {
+async function measureReport({ rows, segments, reported }: { rows: number; segments: number; reported: number }) {
   const report = await reporting(segments);
   let peak = 0;
   const sampler = setInterval(() => {
@@ -73,7 +73,7 @@ async function measured({ rows, segments, reported }: { rows: number; segments: 
   return { ms, peak, readUnits };
 }
 
-/** Loads the built function, as a deployment with so many segments does. */
+/** Loads the built function, as a deployment with this many segments does. */
 async function reporting(segments: number): Promise<() => Promise<Made>> {
   process.env.REPORT_SEGMENTS = String(segments);
   const { report } = (await import(BUNDLE)) as { report(): LambdaHandler };

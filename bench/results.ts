@@ -60,7 +60,7 @@ export async function record(
   { measurement, figures }: { measurement: Measurement; figures: Figure[] },
   { measuredAt, libraries, leftOut, quick }: RunFacts,
 ): Promise<void> {
-  const { measurements } = await standing(file);
+  const { measurements } = await readOrBegin(file);
   const result: Result = {
     title: measurement.title,
     method: measurement.method,
@@ -72,12 +72,12 @@ export async function record(
 
 /** Removes results of measurements that no longer exist. @param names the measurements that exist */
 export async function keepOnly(file: string, names: string[]): Promise<void> {
-  const { measurements } = await standing(file);
+  const { measurements } = await readOrBegin(file);
   const kept = Object.entries(measurements).filter(([name]) => names.includes(name));
   await write(file, { measurements: Object.fromEntries(kept) });
 }
 
-const standing = (file: string): Promise<Results> =>
+const readOrBegin = (file: string): Promise<Results> =>
   readResults(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return { measurements: {} };

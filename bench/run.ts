@@ -92,8 +92,8 @@ async function main(): Promise<void> {
   if (!quick && chosen.some(({ comparesLibraries }) => comparesLibraries)) await installLibraries();
   // All measurements share these facts, so that a run over midnight has one date.
   const run = { measuredAt: new Date().toISOString(), libraries: libraries(), leftOut: absentees(), quick };
-  const told = chosen.flatMap((one) => [...(one.libraries?.() ?? []), ...(one.leftOut?.() ?? [])]);
-  for (const line of new Set([...run.libraries, ...run.leftOut, ...told])) console.log(line);
+  const lines = chosen.flatMap((one) => [...(one.libraries?.() ?? []), ...(one.leftOut?.() ?? [])]);
+  for (const line of new Set([...run.libraries, ...run.leftOut, ...lines])) console.log(line);
   Object.assign(process.env, CREDENTIALS);
   const file = quick ? QUICK_RESULTS : RESULTS;
   const { missedBars, failed } = await inTurn(chosen, async (measurement) => {

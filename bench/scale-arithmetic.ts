@@ -5,7 +5,7 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
  * Nothing here is measured.
  */
 
-/** The published defaults of AWS, for one account in one region, unless a comment says otherwise. */
+/** The published AWS defaults, for one account in one region, unless a comment says otherwise. */
 const LIMITS = {
   /** Write units a second of one partition, and so of one item. */
   partitionWrites: 1000,
@@ -29,18 +29,18 @@ export const PRICES = {
   millionWrites: 0.625,
   millionReads: 0.125,
   lambdaMillionRequests: 0.2,
-  /** For each GB-second on arm64: up to so many a month, then cheaper. */
+  /** For each GB-second on arm64, in tiers: up to how many a month, and the price. */
   lambdaSeconds: [
     [7.5e9, 0.0000133334],
     [11.25e9, 0.0000120001],
     [Number.POSITIVE_INFINITY, 0.0000106667],
   ] as Tier[],
-  /** For each million calls of an HTTP API: up to so many a month, then cheaper. */
+  /** For each million calls of an HTTP API, in tiers: up to how many a month, and the price. */
   gatewayMillions: [
     [300, 1.0],
     [Number.POSITIVE_INFINITY, 0.9],
   ] as Tier[],
-  /** For each gigabyte of a function's log: up to so many a month, then cheaper. */
+  /** For each gigabyte of a function's log, in tiers: up to how many a month, and the price. */
   logGigabytes: [
     [10_000, 0.5],
     [20_000, 0.25],
@@ -93,7 +93,7 @@ function ceilings(): Row[] {
   ];
 }
 
-/** What an account needs for so many acquires a second, spread over many keys, through API Gateway. */
+/** What an account needs for this many acquires a second, spread over many keys, through API Gateway. */
 function needs(acquires: number): Row[] {
   const environments = Math.max((acquires * CALL.milliseconds) / 1000, acquires / LIMITS.lambdaRequestsPerEnvironment);
   const times = (value: number) => `${count(Math.ceil(value))} x`;
@@ -122,7 +122,7 @@ function needs(acquires: number): Row[] {
   ];
 }
 
-/** The price of so many acquires a second for a month of 30 days, in US dollars. */
+/** The price of this many acquires a second for a month of 30 days, in US dollars. */
 function bill(acquires: number): Row[] {
   const millions = (acquires * MONTH_SECONDS) / 1e6;
   const seconds = acquires * MONTH_SECONDS * (CALL.milliseconds / 1000) * CALL.memoryGb;

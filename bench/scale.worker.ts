@@ -31,7 +31,7 @@ const clock = { ...fromEnvironment.clock, now: () => Date.now() + aheadMs };
 const dependencies = { ...fromEnvironment, clock };
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 
-const tables = await Promise.all(sizes.map(seeded));
+const tables = await Promise.all(sizes.map(seedTable));
 await run(warmUp);
 const found: ScaleResult = sizes.map(() => []);
 for (let repetition = 1; repetition <= repetitions; repetition++) {
@@ -42,7 +42,7 @@ for (let repetition = 1; repetition <= repetitions; repetition++) {
 }
 sendResult(found);
 
-async function seeded(size: number) {
+async function seedTable(size: number) {
   const table = `bench-scale-${size}`;
   await dynamodb.send(
     new CreateTableCommand({

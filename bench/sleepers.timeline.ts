@@ -60,7 +60,7 @@ type Function = (typeof functions)[number];
 const newCall = () => ({ signal: new AbortController().signal, timeLeftMs: () => 29_000 });
 const running = new Set<{ since: number }>();
 
-async function called<Answer>(act: (one: Function) => Promise<Answer>): Promise<Answer> {
+async function call<Answer>(act: (one: Function) => Promise<Answer>): Promise<Answer> {
   await timeline.sleep(WAY_MS + JITTER_MS * Math.random());
   if (counts()) found.calls++;
   const environment = { since: timeline.now() };
@@ -74,13 +74,13 @@ async function called<Answer>(act: (one: Function) => Promise<Answer>): Promise<
 }
 
 /** Calls until it has the key, as a client does. */
-async function acquired(key: string, holder: string): Promise<string | undefined> {
+async function acquireKey(key: string, holder: string): Promise<string | undefined> {
   const requestId = fromEnvironment.ids.uuid();
   let more: object = {};
   while (timeline.now() < until) {
     const input = { ...{ key, holder, requestId, ttlSeconds: 60, waitSeconds: 0 }, ...more };
     try {
-      return (await called(({ acquire }) => acquire(input, newCall()))).leaseId;
+      return (await call(({ acquire }) => acquire(input, newCall()))).leaseId;
     } catch (error) {
       if (!(error instanceof HoldfastError) || error.code !== 'LeaseHeld') throw error;
       const { comeBackMs = 0, retryWith } = error.context as Refused;
@@ -99,15 +99,15 @@ interface Refused {
 async function turns(key: string, holder: string): Promise<void> {
   await timeline.sleep(task.joinMs * (0.1 + Math.random()));
   while (timeline.now() < until) {
-    const leaseId = await acquired(key, holder);
+    const leaseId = await acquireKey(key, holder);
     if (leaseId === undefined) return;
     if (counts()) found.grants++;
     await timeline.sleep(task.turnMs * -Math.log(1 - Math.random()));
-    await called(({ release }) => release({ key, leaseId }, newCall()));
+    await call(({ release }) => release({ key, leaseId }, newCall()));
   }
 }
 
-async function looks(): Promise<void> {
+async function countHeldCalls(): Promise<void> {
   for (; timeline.now() < until; await timeline.sleep(20)) {
     if (!counts()) continue;
     found.held.push([...running].filter(({ since }) => since < timeline.now() - SHORT_MS).length);
@@ -117,5 +117,5 @@ async function looks(): Promise<void> {
 const callers = task.keys.flatMap((key) =>
   Array.from({ length: task.callers }, (_, nth) => () => turns(key, `caller ${nth}`)),
 );
-await timeline.play(looks, ...callers);
+await timeline.play(countHeldCalls, ...callers);
 sendResult(found);

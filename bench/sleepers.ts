@@ -67,7 +67,7 @@ async function longLineFigures(crowd: Crowd, options: Options): Promise<Figure[]
   const seen = await watch(crowd, options);
   const what = `${crowd.callers.toLocaleString('en')} for one key, turns of ${crowd.turnMs} ms`;
   const { grants, calls, counted, from } = seen;
-  const { passing, most } = passed(seen.waits, from);
+  const { passing, most } = countPassed(seen.waits, from);
   const each = (value: number) => value / Math.max(1, grants);
   return [
     number(`${what}, grants a second`, (1000 * grants) / crowd.ms, { n: grants, unit: '/s' }),
@@ -115,7 +115,7 @@ async function plainFigures(
     const share = { url: stack.url, key: 'held', callers, joinMs, until: from + ms };
     const script = new URL('sleepers.plain.ts', import.meta.url);
     const running = inWorker<PlainTask, PlainResult>(script, share, options);
-    const held = looks(options.dynamodbEndpoint, { from, until: share.until, begin: () => {} });
+    const held = countHeldCalls(options.dynamodbEndpoint, { from, until: share.until, begin: () => {} });
     const beats: number[] = [];
     const acquires: number[] = [];
     const timed = async <Answer>(times: number[], act: Promise<Answer>): Promise<Answer> => {
@@ -180,7 +180,7 @@ async function watch({ callers, settleMs, ms, ...crowd }: Crowd, options: Option
     const running = Promise.all(
       Array.from({ length: processes }, () => inWorker<CrowdTask, CrowdResult>(script, share, options)),
     );
-    const held = await looks(options.dynamodbEndpoint, { from, until, begin: counter.take });
+    const held = await countHeldCalls(options.dynamodbEndpoint, { from, until, begin: counter.take });
     const counted = counter.take();
     const found = await running;
     const waits = found.flatMap((one) => one.waits);
@@ -193,7 +193,7 @@ async function watch({ callers, settleMs, ms, ...crowd }: Crowd, options: Option
 }
 
 /** Counts the slots that are taken, ten times a second. */
-async function looks(
+async function countHeldCalls(
   endpoint: string,
   { from, until, begin }: { from: number; until: number; begin(): void },
 ): Promise<number[]> {
@@ -217,7 +217,7 @@ async function looks(
 }
 
 /** From a moment on: how many grants passed a caller that had asked earlier and still waited, and how often a single caller was passed. */
-function passed(waits: Wait[], from: number): { passing: number; most: number } {
+function countPassed(waits: Wait[], from: number): { passing: number; most: number } {
   const times = new Map<Wait, number>();
   let passing = 0;
   for (const { from: asked, to } of waits) {

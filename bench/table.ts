@@ -27,7 +27,7 @@ export function printFigures({ title, method }: Pick<Measurement, 'title' | 'met
 export const markdown = ([header = [], ...rows]: string[][]): string =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** With three significant digits. */
+/** Rounds to three significant digits. */
 export function number(value: number): string {
   if (Math.abs(value) >= 100) return value.toFixed(0);
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);

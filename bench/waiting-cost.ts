@@ -31,12 +31,12 @@ const CALL_MS = 15;
 /** How long a call is held, and how often it decides again whether its caller sleeps. */
 const [HELD_MS, RECHECK_MS] = [20_000, 5000];
 /** The longest that the caller can stay away. */
-const MOST_SLEEP_MS = 300_000;
+const MAX_SLEEP_MS = 300_000;
 const SLOTS = Number(PARAMETERS.maxHeldCalls?.default);
 /** How often a held call reads its row: twice a second far from the front, and four times if it is next. */
-const LOOK_READS_A_SECOND = 5;
+const POLL_READS_A_SECOND = 5;
 /** The bar: a caller in a long line may cost this part of what a caller costs whose calls are always held. */
-const MOST_PART = 0.01;
+const MAX_PART = 0.01;
 
 interface Caller {
   number: number;
@@ -149,7 +149,7 @@ class Line {
     if (!this.#awake.delete(caller)) return;
     const heldMs = this.#countedFrom(caller.awakeAt);
     this.#spent.heldMs += heldMs;
-    this.#spend(0, 0, (heldMs / 1000) * LOOK_READS_A_SECOND);
+    this.#spend(0, 0, (heldMs / 1000) * POLL_READS_A_SECOND);
     this.#spend(0, 1, 0); // its slot
   }
 
@@ -174,7 +174,7 @@ class Line {
   #sleep(caller: Caller, turn: Turn, expected: Expected): void {
     const wasHeld = caller.state === 'held';
     caller.state = 'asleep';
-    const sleepMs = sleepFor(turn, expected, { mostMs: MOST_SLEEP_MS, ids: { random: this.#random } as Ids });
+    const sleepMs = sleepFor(turn, expected, { mostMs: MAX_SLEEP_MS, ids: { random: this.#random } as Ids });
     const isNear = turn.position <= EXACT_POSITIONS;
     this.#spend(
       0,
@@ -199,16 +199,16 @@ class Line {
     this.#awake.add(caller);
     if (this.#events.now >= this.#warmMs) this.#spent.mostHeld = Math.max(this.#spent.mostHeld, this.#awake.size);
     const { epoch, awakeAt } = caller;
-    const look = () => {
+    const poll = () => {
       if (caller.epoch !== epoch) return;
       const turn = this.#turnOf(caller);
       const isOver = this.#events.now - awakeAt >= HELD_MS - 1;
       if (!isOver && !hasMovedAway(turn, expectedTurn(turn)))
-        return this.#events.at(this.#events.now + RECHECK_MS, look);
+        return this.#events.at(this.#events.now + RECHECK_MS, poll);
       if (isOver) this.#spend(1, 0, 2.5);
       this.#decide(caller);
     };
-    this.#events.at(this.#events.now + RECHECK_MS, look);
+    this.#events.at(this.#events.now + RECHECK_MS, poll);
     this.#handOff();
   }
 
@@ -219,13 +219,13 @@ class Line {
     const turn = this.#turnOf(first);
     const waitMs = isRelease ? 0 : this.#freeSince + patienceOf(turn.record, turn.asleep) - this.#events.now;
     const own = ++this.#plan;
-    const looksIn = Math.min(250, (this.#hints.paceMs ?? 0) / 2) * this.#random();
-    if (waitMs <= 1) this.#take(first, 5 * REQUEST_MS + looksIn, turn.position);
+    const pollsIn = Math.min(250, (this.#hints.paceMs ?? 0) / 2) * this.#random();
+    if (waitMs <= 1) this.#take(first, 5 * REQUEST_MS + pollsIn, turn.position);
     else this.#events.at(this.#events.now + waitMs, () => own === this.#plan && this.#handOff());
   }
 
-  #take(caller: Caller, inMs: number, place: number): void {
-    if (place <= 1) this.#lineOut = caller.number; // a holder that passed others says nothing about the line
+  #take(caller: Caller, inMs: number, position: number): void {
+    if (position <= 1) this.#lineOut = caller.number; // a holder that passed others says nothing about the line
     this.#leaveHeld(caller);
     caller.state = 'granted';
     caller.epoch++;
@@ -347,8 +347,8 @@ if (import.meta.main) {
     console.log(
       `| ${what} | ${environments.toFixed(1)} | ${mostHeld} | ${calls.toFixed(1)}, ${writes.toFixed(1)} | ${dollars.toPrecision(2)} | ${(100 * part).toFixed(1)} % |`,
     );
-    if (scene.callers < 10_000 || part <= MOST_PART) continue;
-    console.error(`A caller in a line of 10,000 costs more than ${100 * MOST_PART} % of a held call`);
+    if (scene.callers < 10_000 || part <= MAX_PART) continue;
+    console.error(`A caller in a line of 10,000 costs more than ${100 * MAX_PART} % of a held call`);
     process.exitCode = 1;
   }
 }

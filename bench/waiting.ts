@@ -1,7 +1,7 @@
 import { type Arena, bestLibrary, type Entry, type Running, withArena } from './contestants.ts';
 import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics } from './measurement.ts';
 
-/** How many keys have a waiting caller at the same time. One process runs so many callers without an effect on the figures. */
+/** How many keys have a waiting caller at the same time. One process runs this many callers without an effect on the figures. */
 const AT_A_TIME = 5;
 const REPETITIONS = 4;
 /** How many hand-offs this measurement and `servers` count, so that one table can compare them. */
@@ -88,12 +88,12 @@ function withWaiters(
     const found: Found = new Map(running.map((one) => [one, []]));
     const repetitions = quick ? 1 : REPETITIONS;
     for (let repetition = 1; repetition <= repetitions; repetition++) {
-      const once = async (one: Running) => {
+      const restart = async (one: Running) => {
         progress(`${what}: ${repetition} of ${repetitions}: ${one.name}`);
         found.get(one)?.push(await measure(one, repetition));
       };
-      if (quick) await Promise.all(running.map(once));
-      else for (const one of shuffle([...running])) await once(one);
+      if (quick) await Promise.all(running.map(restart));
+      else for (const one of shuffle([...running])) await restart(one);
     }
     return found;
   });

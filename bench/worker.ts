@@ -19,7 +19,7 @@ interface Conditions {
 }
 
 /**
- * Runs a script in a process that resembles a function: with the environment of Lambda, and the tables of serverless.yml. Standard output goes to the null
+ * Runs a script in a process that resembles a function: with Lambda's environment, and the tables of serverless.yml. Standard output goes to the null
  * device, so that to make and write the log is part of the measurement, but to keep it is not. The script gets its task from `receiveTask`, and answers
  * with `sendResult`.
  */

@@ -9,7 +9,7 @@ interface Caller {
 }
 
 interface Held {
-  /** In epoch milliseconds, if the grant tells it. Otherwise the expiry is counted from the answer, which favours the library. */
+  /** When the lock expires, in epoch milliseconds, if the library says so. Otherwise it is counted from the answer, which favours the library. */
   expiresAt?: number;
   /** Undefined if the library has no fences. */
   fence?: number;
@@ -41,8 +41,9 @@ export interface Scenarios {
   /** On all keys at the same time, one caller acquires and falls silent, and another comes `arriveMs` after its grant. Measures from expiry to grant. */
   takeover: { takes: { keys: string[]; ttlSeconds: number; arriveMs: number }; gives: { waitedMs: number[] } };
   /**
-   * All callers want the same key, until `ms` have passed or, with `once`, each has had it. Counts the grants of each. With `settled`, counts only from when
-   * each has had it once, because the first one comes back before the others have joined, and then says `{"settled": true}`. The process cannot be used again.
+   * All callers want the same key, until `ms` have passed or, with `oneTurnEach`, each has had it. Counts the grants of each caller. With `settled`, the count
+   * begins when each caller has had a turn, because the first one comes back before the others have joined. The process then says `{"settled": true}`. It
+   * cannot be used again.
    */
   contend: {
     takes: {
@@ -51,7 +52,7 @@ export interface Scenarios {
       ttlSeconds: number;
       ms: number;
       holdMs: number;
-      once: boolean;
+      oneTurnEach: boolean;
       settled?: boolean;
       limit?: number;
     };
@@ -67,7 +68,7 @@ export interface Scenarios {
   };
 }
 
-/** In milliseconds, the time for the bench to break the network or the server. */
+/** How long a holder holds the lock before the bench breaks the network or the server, in milliseconds. */
 export const HOLD_AFTER_MS = 200;
 
 /** How long the work between a check of the lock and the write takes. */
@@ -80,7 +81,7 @@ type Gives<Name extends Scenario> = Promise<Scenarios[Name]['gives']>;
 /** Long enough for nothing to expire while it is measured. */
 const LONG_TTL_SECONDS = 60;
 
-/** A contender that has not had a turn by then starves, and the measurement begins without it. */
+/** How many times `ms` the count waits for contenders that have not had a turn. After that, it begins without them. */
 const SETTLED_WITHIN = 2;
 
 /**
@@ -147,7 +148,7 @@ async function heartbeats({ caller }: Contestant, { key, count }: Takes<'heartbe
 async function handoff({ caller }: Contestant, { keys, ttlSeconds, delaysMs }: Takes<'handoff'>): Gives<'handoff'> {
   const one = async (key: string, delayMs = 0) => {
     const held = await caller(ttlSeconds, 1).acquire(key);
-    const waiting = acquired(caller(ttlSeconds, 1), key);
+    const waiting = acquireTimed(caller(ttlSeconds, 1), key);
     await delay(delayMs);
     const releasedAt = performance.now();
     await held.release();
@@ -158,7 +159,7 @@ async function handoff({ caller }: Contestant, { keys, ttlSeconds, delaysMs }: T
   return { waitedMs: await Promise.all(keys.map((key, at) => one(key, delaysMs[at]))) };
 }
 
-async function acquired(caller: Caller, key: string): Promise<{ next: Held; grantedAt: number }> {
+async function acquireTimed(caller: Caller, key: string): Promise<{ next: Held; grantedAt: number }> {
   const next = await caller.acquire(key);
   return { next, grantedAt: performance.now() };
 }
@@ -170,7 +171,7 @@ async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: 
     const answeredAt = performance.now();
     const expiredAt = expiresAt === undefined ? answeredAt + ttlMs : expiresAt - performance.timeOrigin;
     await delay(expiredAt - ttlMs + arriveMs - answeredAt);
-    const { next, grantedAt } = await acquired(caller(ttlSeconds, 1), key);
+    const { next, grantedAt } = await acquireTimed(caller(ttlSeconds, 1), key);
     await next.release();
     return grantedAt - expiredAt;
   };
@@ -178,7 +179,7 @@ async function takeover({ caller }: Contestant, { keys, ttlSeconds, arriveMs }: 
 }
 
 async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'contend'> {
-  const { key, contenders, ttlSeconds, ms, holdMs, once, settled = false, limit = 1 } = task;
+  const { key, contenders, ttlSeconds, ms, holdMs, oneTurnEach, settled = false, limit = 1 } = task;
   const grants = Array<number>(contenders).fill(0);
   let startedAt = performance.now();
   const settle = Promise.withResolvers<void>();
@@ -197,7 +198,7 @@ async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'c
       startedAt = performance.now();
       say({ settled: true });
       settle.resolve();
-    } while (!once && !isOver);
+    } while (!oneTurnEach && !isOver);
   };
   const time = async () => {
     if (settled) await Promise.race([settle.promise, delay(SETTLED_WITHIN * ms)]);

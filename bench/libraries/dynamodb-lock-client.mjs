@@ -1,6 +1,6 @@
 // dynamodb-lock-client from npm, with FailOpen: the kind of lock that ends with its lease. With TRUST_LOCAL_TIME=true, a waiting caller sleeps until
 // the end of the lease by its own clock. Otherwise it sleeps for a whole lease from when it first saw the lock. The library recognizes a lost
-// condition by `error.code`, which SDK 2 sets, but SDK 3 does not.
+// condition in `error.code`, which SDK 2 sets, but SDK 3 does not.
 import { serve } from '../contestants/scenarios.ts';
 
 process.env.AWS_NODEJS_CONNECTION_REUSE_ENABLED = '1'; // SDK 2 would otherwise open a connection for each call

@@ -9,7 +9,7 @@ import { startLosingProxy } from './proxy.ts';
 import { addressed } from './speed.ts';
 import { doubleWrites, type Store, startStore } from './store.ts';
 
-/** Sessions of ZooKeeper and leases of etcd last at least two seconds. */
+/** ZooKeeper sessions and etcd leases last at least two seconds. */
 const TTL_SECONDS = 3;
 const TTL_MS = TTL_SECONDS * 1000;
 /** How long the first holder goes on after the fault, and how long the bench waits for the next caller. */
@@ -32,7 +32,7 @@ const faults: Measurement = {
   leftOut: absentServers,
 };
 
-/** Each fault is repeated so often, because timing differs from run to run. With `--quick`, it happens once. */
+/** How often each fault is repeated, because timing differs from run to run. With `--quick`, it happens once. */
 const REPETITIONS = { paused: 2, 'lost reply': 3, restart: 2 };
 type Fault = keyof typeof REPETITIONS;
 
@@ -63,9 +63,9 @@ async function faultsOf(entry: ServerEntry, options: Options): Promise<Figure[]>
           return found;
         };
         return [
-          ...pausedFigures(entry.name, await play('paused', paused)),
+          ...pausedFigures(entry.name, await play('paused', pauseHolder)),
           lostFigure(entry.name, await play('lost reply', lostReply)),
-          restartFigure(entry.name, await play('restart', restarted)),
+          restartFigure(entry.name, await play('restart', restartServer)),
         ];
       },
       [entry],
@@ -92,7 +92,7 @@ const holding = ({ key, store }: Trial, writer: 'first' | 'second', ms: number) 
 /** The outcome of a call. Even if it failed, the trial goes on, and the figure shows the outcome. */
 const outcome = <T>(call: Promise<T>): Promise<T | Error> => call.catch((error: Error) => error);
 
-async function stopped<Found>([first, second]: [Running, Running], trial: () => Promise<Found>): Promise<Found> {
+async function thenStop<Found>([first, second]: [Running, Running], trial: () => Promise<Found>): Promise<Found> {
   try {
     return await trial();
   } finally {
@@ -107,10 +107,10 @@ interface Paused {
   withFences: number | undefined;
 }
 
-async function paused(trial: Trial): Promise<Paused> {
+async function pauseHolder(trial: Trial): Promise<Paused> {
   const { store } = trial;
   const [first, second] = await two(trial);
-  return stopped([first, second], async () => {
+  return thenStop([first, second], async () => {
     const holder = outcome(first.ask('hold', holding(trial, 'first', 2 * TTL_MS + GOES_ON_MS)));
     await begun(holder, store);
     const waiter = outcome(second.ask('hold', holding(trial, 'second', 3 * TTL_MS)));
@@ -157,9 +157,9 @@ function pausedFigures(name: string, found: Paused[]): Figure[] {
 }
 
 interface Lost {
-  /** What the caller whose reply was lost received: a grant after so many milliseconds, or an error. */
-  told: string;
-  /** When another caller was granted, which called `HOLD_AFTER_MS` after the loss. Undefined if it was not granted in time. */
+  /** What the caller whose reply was lost received: a grant, with how long it took, or an error. */
+  outcome: string;
+  /** How long another caller waited that asked `HOLD_AFTER_MS` after the loss. Undefined if it did not get the lock in time. */
   waitedMs: number | undefined;
 }
 
@@ -168,7 +168,7 @@ async function lostReply(trial: Trial): Promise<Lost> {
   const proxy = await startLosingProxy(server.address, PROTOCOLS[entry.server]);
   try {
     const [first, second] = await two(trial, proxy.address);
-    return await stopped([first, second], async () => {
+    return await thenStop([first, second], async () => {
       const armed = Promise.withResolvers<void>();
       const arm = () => armed.resolve(proxy.loseGrant(key));
       const holder = outcome(first.ask('hold', holding(trial, 'first', 0), arm));
@@ -177,18 +177,21 @@ async function lostReply(trial: Trial): Promise<Lost> {
       const lostAt = performance.now();
       void outcome(second.ask('hold', holding(trial, 'second', PATIENCE_MS)));
       const granted = await store.first('second', PATIENCE_MS);
-      const told = await Promise.race([holder, delay(HOLD_AFTER_MS, undefined)]);
-      return { told: toldOf(told), waitedMs: granted && Math.max(0, granted.at - lostAt - HOLD_AFTER_MS - WORK_MS) };
+      const received = await Promise.race([holder, delay(HOLD_AFTER_MS, undefined)]);
+      return {
+        outcome: outcomeText(received),
+        waitedMs: granted && Math.max(0, granted.at - lostAt - HOLD_AFTER_MS - WORK_MS),
+      };
     });
   } finally {
     await proxy.stop();
   }
 }
 
-function toldOf(told: { grantedMs: number } | Error | undefined): string {
-  if (!told) return 'still waits';
-  if (told instanceof Error) return 'gets an error';
-  return `gets the lock after ${told.grantedMs.toFixed(0)} ms`;
+function outcomeText(outcome: { grantedMs: number } | Error | undefined): string {
+  if (!outcome) return 'still waits';
+  if (outcome instanceof Error) return 'gets an error';
+  return `gets the lock after ${outcome.grantedMs.toFixed(0)} ms`;
 }
 
 function lostFigure(name: string, found: Lost[]): Figure {
@@ -198,7 +201,7 @@ function lostFigure(name: string, found: Lost[]): Figure {
   const locked = isLocked ? `another waits more than ${PATIENCE_MS / 1000} s` : `another waits ${middle.toFixed(0)} ms`;
   return {
     ...{ what: `lost reply to acquire, ${name}`, unit: 'ms', n: times.length, median: middle },
-    value: `${locked}; the caller ${found[0]?.told}`,
+    value: `${locked}; the caller ${found[0]?.outcome}`,
   };
 }
 
@@ -211,12 +214,12 @@ interface Restarted {
   failure: string | undefined;
 }
 
-async function restarted(trial: Trial): Promise<Restarted> {
+async function restartServer(trial: Trial): Promise<Restarted> {
   const { server, store } = trial;
   const [first] = await two(trial); // the other one ends with the trial
   // A new process, as after a deployment, because ZooKeeper refuses a client that has seen what the server has lost.
   const second = await trial.arena.start(trial.entry, addressed(trial.entry, server.address));
-  return stopped([first, second], async () => {
+  return thenStop([first, second], async () => {
     const goesOnMs = 2 * TTL_MS + GOES_ON_MS;
     const holder = outcome(first.ask('hold', holding(trial, 'first', 2 * goesOnMs)));
     await begun(holder, store);

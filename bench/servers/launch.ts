@@ -29,7 +29,7 @@ interface Launched {
   folder: string;
 }
 
-/** Each server has its defaults, except for the port, the folder of the data, and a tick of ZooKeeper that allows sessions of two seconds. */
+/** Each server has its defaults, except for the port, the folder of the data, and a ZooKeeper tick that allows sessions of two seconds. */
 const COMMANDS: Record<Exclude<ServerName, 'dynamodb'>, (launched: Launched & { peerPort: number }) => string[]> = {
   etcd: ({ port, folder, peerPort }) => {
     const [url, peers] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];
@@ -118,9 +118,9 @@ async function launchDynamodb(): Promise<LockServer> {
 const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
-    const told = (listens: boolean) => () => {
+    const settle = (listens: boolean) => () => {
       socket.destroy();
       resolve(listens);
     };
-    socket.once('connect', told(true)).once('error', told(false));
+    socket.once('connect', settle(true)).once('error', settle(false));
   });

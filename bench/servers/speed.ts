@@ -8,7 +8,7 @@ import { startProxy } from './proxy.ts';
 const NETWORK_MS = 5;
 const CONTENDERS = 64;
 const [HOLD_MS, TTL_SECONDS] = [5, 10];
-/** Each contestant goes around its own ring of so many keys, so that the data of the server does not grow. */
+/** Each contestant goes around its own ring of this many keys, so that the data of the server does not grow. */
 const ringOf = (name: string) => Array.from({ length: 50 }, (_, at) => `cycle ${at} ${name}`);
 
 interface Samples {
@@ -99,11 +99,21 @@ async function contest(arena: Arena, { entry, env, suffix }: Contest, samples: S
   if (entry.waits) figures.push(await handOff(running, name, samples));
   await running.stop();
   if (!entry.waits) return figures;
-  const contend = async (once: boolean, repetition: number) => {
+  const contend = async (oneTurnEach: boolean, repetition: number) => {
     const fresh = await arena.start(entry, env);
-    const task = { contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, ms: samples.returningMs, holdMs: HOLD_MS, once };
+    const task = {
+      contenders: CONTENDERS,
+      ttlSeconds: TTL_SECONDS,
+      ms: samples.returningMs,
+      holdMs: HOLD_MS,
+      oneTurnEach,
+    };
     await fresh.ask('cycles', { keys: ringOf(name), count: samples.block });
-    const found = await fresh.ask('contend', { ...task, key: `64 ${once} ${repetition} ${name}`, settled: !once });
+    const found = await fresh.ask('contend', {
+      ...task,
+      key: `64 ${oneTurnEach} ${repetition} ${name}`,
+      settled: !oneTurnEach,
+    });
     await fresh.stop();
     return found;
   };

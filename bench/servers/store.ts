@@ -5,13 +5,13 @@ import { listen } from '../../local/listen.ts';
 export interface Write {
   writer: string;
   fence?: number;
-  /** By performance.now() of the bench. */
+  /** When the write arrived, on the bench's clock of `performance.now()`. */
   at: number;
 }
 
 export interface Store {
   url: string;
-  /** In the order of their arrival. */
+  /** All writes, in the order of their arrival. */
   writes: Write[];
   /** @returns the first write of a writer, or undefined if none has come within the time */
   first(writer: string, withinMs: number): Promise<Write | undefined>;
@@ -41,7 +41,7 @@ export async function startStore(): Promise<Store> {
 export interface Doubles {
   /** Writes of the first holder after the second holder has begun to write. */
   without: number;
-  /** How many of them a store accepts that refuses lower fences than it has seen. Undefined without fences. */
+  /** How many of these writes a store that refuses lower fences would still accept. Undefined without fences. */
   withFences: number | undefined;
 }
 

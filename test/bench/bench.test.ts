@@ -33,7 +33,7 @@ const figures = Object.values(results.measurements).flatMap(({ figures }) => fig
 
 describe('the figures of bench/results.json', () => {
   it('the documents quote the figures of bench/results.json', async () => {
-    for (const { file, standing, written } of await documents(results)) expect(standing, file).toBe(written);
+    for (const { file, current, written } of await documents(results)) expect(current, file).toBe(written);
   });
 
   it('the charts in the documents show the figures of bench/results.json', async () => {

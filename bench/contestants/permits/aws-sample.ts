@@ -11,7 +11,7 @@ import { client, isWon, ourPauses, table } from './peer.ts';
  * Functions.
  */
 
-/** The sample retries Acquire Lock so often: first after a second, then each time after twice as long. Then it reads the item, and waits three seconds. */
+/** The sample retries Acquire Lock this often: first after a second, then each time after twice as long. Then it reads the item, and waits three seconds. */
 const [RETRIES, FIRST_RETRY_MS, WAIT_MS] = [6, 1000, 3000];
 
 function* samplePauses(): Generator<number, never> {

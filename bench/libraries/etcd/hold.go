@@ -15,7 +15,7 @@ const (
 	work      = 50 * time.Millisecond
 )
 
-// Acquires, and writes to the store until the time is over or the session says that it has ended. The fence is the
+// Acquires, and writes to the store until the time has run out or the session says that it has ended. The fence is the
 // revision in which the lock was acquired.
 func hold(asked task) (map[string]any, error) {
 	own, err := newCaller(asked.TtlSeconds)

@@ -1,4 +1,4 @@
-// The contestant of etcd: concurrency.Mutex with the defaults of its documentation, and a session for each caller. It
+// The etcd contestant: concurrency.Mutex with the defaults of its documentation, and a session for each caller. It
 // reads and writes one JSON object on each line, as bench/contestants/scenarios.ts says.
 package main
 
@@ -18,19 +18,19 @@ import (
 )
 
 type task struct {
-	Scenario   string
-	Key        string
-	Keys       []string
-	Count      int
-	Contenders int
-	TtlSeconds int
-	DelaysMs   []float64
-	Ms         float64
-	HoldMs     float64
-	Once       bool
-	Settled    bool
-	StoreUrl   string
-	Writer     string
+	Scenario    string
+	Key         string
+	Keys        []string
+	Count       int
+	Contenders  int
+	TtlSeconds  int
+	DelaysMs    []float64
+	Ms          float64
+	HoldMs      float64
+	OneTurnEach bool
+	Settled     bool
+	StoreUrl    string
+	Writer      string
 }
 
 // So long that nothing expires during a measurement.
@@ -270,7 +270,7 @@ func turns(asked task, own caller, at int, shared *contention, isOver *atomic.Bo
 			return err
 		}
 		shared.turn(at)
-		if asked.Once {
+		if asked.OneTurnEach {
 			return nil
 		}
 	}

@@ -19,7 +19,7 @@ enum Scenario {
     Cycles { keys: Vec<String>, count: usize },
     Handoff { keys: Vec<String>, ttl_seconds: u32, delays_ms: Vec<f64> },
     Takeover { keys: Vec<String>, ttl_seconds: u32, arrive_ms: f64 },
-    Contend { key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, once: bool },
+    Contend { key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, one_turn_each: bool },
     Work { keys: Vec<String>, holder: String, log: String, at_once: usize, ttl_seconds: u32, ms: f64 },
 }
 
@@ -53,8 +53,8 @@ async fn run(scenario: Scenario) -> Result<Value> {
             let waits = keys.iter().map(|key| takeover(key, ttl_seconds, arrive_ms));
             Ok(json!({ "waitedMs": try_join_all(waits).await? }))
         }
-        Scenario::Contend { key, contenders, ttl_seconds, ms, hold_ms, once } => {
-            contend(key, contenders, ttl_seconds, ms, hold_ms, once).await
+        Scenario::Contend { key, contenders, ttl_seconds, ms, hold_ms, one_turn_each } => {
+            contend(key, contenders, ttl_seconds, ms, hold_ms, one_turn_each).await
         }
         Scenario::Work { keys, holder, log, at_once, ttl_seconds, ms } => {
             let log = Arc::new(OpenOptions::new().append(true).create(true).open(log)?);
@@ -131,7 +131,7 @@ fn crash_holding(key: &str, ttl_seconds: u32) -> Result<Instant> {
     Ok(granted_at)
 }
 
-async fn contend(key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, once: bool) -> Result<Value> {
+async fn contend(key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, one_turn_each: bool) -> Result<Value> {
     let mut clients = Vec::new();
     for _ in 0..contenders {
         clients.push(client(ttl_seconds).await?);
@@ -147,7 +147,7 @@ async fn contend(key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold
                 sleep(duration(hold_ms)).await;
                 lease.release().await?;
                 grants[contender].fetch_add(1, Ordering::Relaxed);
-                if once {
+                if one_turn_each {
                     break;
                 }
             }

@@ -83,7 +83,7 @@ final class Scenarios {
       double arriveMs,
       double ms,
       double holdMs,
-      boolean once,
+      boolean oneTurnEach,
       boolean settled,
       String storeUrl,
       String writer) {}
@@ -184,7 +184,7 @@ final class Scenarios {
     return waited;
   }
 
-  /** Acquires, and writes to the store until the time is over or the library says that the lock is lost. */
+  /** Acquires, and writes to the store until the time has run out or the library says that the lock is lost. */
   private Object hold(Task task) throws Exception {
     var store = HttpClient.newHttpClient();
     var caller = locks.caller(task.ttlSeconds());
@@ -262,7 +262,7 @@ final class Scenarios {
         sleep(task.holdMs());
         lock.release();
         turn(own);
-        if (task.once()) break;
+        if (task.oneTurnEach()) break;
       }
       return null;
     }
