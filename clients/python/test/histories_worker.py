@@ -19,7 +19,7 @@ import holdfast.acquire
 import holdfast.lease
 from holdfast.acquire import acquisition
 from holdfast.errors import error_of, problem_of
-from holdfast.lease import Keeper, Kept
+from holdfast.lease import Heartbeats, LeaseState
 from holdfast.steps import Core, Send, Steps, late
 from holdfast.surroundings import Surroundings
 
@@ -54,17 +54,17 @@ class Session:
         self.core = Core(lambda *_: None, None, clock)
         self.steps: Steps[Any] | None = None
         self.sent: Send | None = None
-        self.keeper: Keeper | None = None
-        self.kept: Kept | None = None
+        self.heartbeats: Heartbeats | None = None
+        self.kept: LeaseState | None = None
         self.beat: tuple[Send, Future[Any]] | None = None
 
     def proceed(self, go: Callable[[], Any]) -> Json:
         try:
             effect = go()
         except StopIteration as end:
-            if not isinstance(end.value, Kept):
+            if not isinstance(end.value, LeaseState):
                 return {"done": end.value}
-            self.kept, self.keeper = end.value, Keeper(end.value)
+            self.kept, self.heartbeats = end.value, Heartbeats(end.value)
             granted = end.value.granted
             return {"held": {"leaseId": granted["leaseId"], "fence": granted["fence"]}}
         except BaseException as error:
@@ -92,10 +92,10 @@ class Session:
 
     def turn(self) -> Json:
         """Takes a turn of the heartbeat thread, and reports what the work sees."""
-        assert self.keeper is not None
+        assert self.heartbeats is not None
         assert self.kept is not None
         before = self.beat
-        wait = self.keeper.turn()
+        wait = self.heartbeats.turn()
         report: Json = {"wait": wait, "isHeld": self.kept.check() is None, "reason": reason_of(self.kept)}
         if self.beat is not None and self.beat is not before:
             send = self.beat[0]
@@ -112,7 +112,7 @@ class Session:
             future.set_result(got)
 
 
-def reason_of(kept: Kept) -> str | None:
+def reason_of(kept: LeaseState) -> str | None:
     return kept.over.fields["reason"] if kept.over else None
 
 
@@ -133,7 +133,7 @@ coming: list[tuple[int, float]] = []
 """The sessions that the current command has made, with the seconds until they begin."""
 
 
-def started(_: Core, send: Send) -> Future[Any]:
+def start(_: Core, send: Send) -> Future[Any]:
     future: Future[Any] = Future()
     present[0].beat = send, future
     return future
@@ -147,7 +147,7 @@ def later(_: Core, seconds: float, steps: Steps[object]) -> None:
     coming.append((number, seconds))
 
 
-holdfast.lease.started = started
+holdfast.lease.start = start
 holdfast.acquire.later = later
 
 

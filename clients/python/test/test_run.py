@@ -19,7 +19,7 @@ from holdfast.run import guard
 from holdfast.run.arguments import Arguments, Failure
 from holdfast.run.command import Command, executable
 from holdfast.run.supervise import Supervisor
-from holdfast.run.words import Wait, duration, refusal
+from holdfast.run.texts import Wait, duration, refusal
 
 SOURCE = Path(__file__).parents[1] / "src"
 

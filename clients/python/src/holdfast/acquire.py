@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict
 
 from .attempt import assert_seconds, backoff, insist
 from .errors import HoldfastError, is_transient, is_unknown, lease_lost, unreachable
-from .lease import RELEASE_SECONDS, Keeping, Kept, try_release
+from .lease import RELEASE_SECONDS, LeaseState, LocalOptions, try_release
 from .steps import Core, Send, Sleep, Steps, later
 from .surroundings import Moment, moment, since
 
@@ -32,11 +32,11 @@ GRANT_GONE = "the grant ended before the answer"
 class Acquisition:
     """What an acquisition remembers from one try to the next."""
 
-    def __init__(self, core: Core, request: Mapping[str, Any], keeping: Keeping, options: Mapping[str, Any]) -> None:
+    def __init__(self, core: Core, request: Mapping[str, Any], local: LocalOptions, options: Mapping[str, Any]) -> None:
         """`request` has the fields of the call, and `options` has `wait`, `timeout` and `operation`."""
         self.core = core
         self.request = request
-        self.keeping = keeping
+        self.local = local
         self.wait: float = options.get("wait", 0.0)
         self.timeout: float = options.get("timeout", 30.0)
         self.operation: str = options.get("operation", "acquire")
@@ -55,14 +55,14 @@ class Acquisition:
         # The last try that was sent.
         self.last: Send | None = None
         # The grant, until the caller has a lease that it can release.
-        self.kept: Kept | None = None
+        self.kept: LeaseState | None = None
 
     @property
     def wait_left(self) -> float:
         """How many seconds of the wait are left."""
         return self.wait - since(self.core.by, self.started_at)
 
-    def steps(self) -> Steps[Kept | Mapping[str, Any]]:
+    def steps(self) -> Steps[LeaseState | Mapping[str, Any]]:
         """Sends the request until it is granted or answered, the wait is over, or another try cannot help."""
         by = self.core.by
         # The first try does not wait, so that the caller sees at once who holds the lease. But only a request that
@@ -88,14 +88,14 @@ class Acquisition:
                 yield from self._withdraw(is_brief=self.doubt is not None)
             raise
 
-    def _try(self, wait_seconds: int) -> Steps[Kept | Mapping[str, Any]]:
+    def _try(self, wait_seconds: int) -> Steps[LeaseState | Mapping[str, Any]]:
         by = self.core.by
         sent_at = moment(by)
         granted = yield from self._send(wait_seconds, sent_at)
         if self.operation == "onceBegin" and "leaseId" not in granted:
             self.doubt = None
             return granted
-        kept = self.kept = Kept(self.core, granted, sent_at, self.keeping)
+        kept = self.kept = LeaseState(self.core, granted, sent_at, self.local)
         self.doubt = None
         if kept.check() is None:
             event = {"type": "acquired", "key": kept.key, "fence": granted["fence"], "expiresAt": granted["expiresAt"]}
@@ -140,12 +140,12 @@ class Acquisition:
         """Releases the grant, if there is one."""
         kept, self.kept = self.kept, None
         if kept:
-            yield from kept.release(self.keeping.release_timeout)
+            yield from kept.release(self.local.release_timeout)
 
     def _use_new_request(self, slot: str | None) -> None:
         """Takes a new request id, because the service remembers the old id as released.
 
-        The slot stays the same, even if its period is over by now.
+        The slot stays the same, even if its period has ended by now.
         """
         self.request_id = self.core.by.uuid()
         self.retry_with = {} if slot is None else {"slot": slot}
@@ -205,7 +205,7 @@ class Acquisition:
 
     def _withdraw(self, is_brief: bool) -> Steps[None]:
         """Withdraws the request: takes it out of the line, or ends a grant that did not reach the caller."""
-        timeout = self.keeping.release_timeout
+        timeout = self.local.release_timeout
         in_doubt, self.doubt = self.doubt, None
         left = in_doubt[1] - since(self.core.by, in_doubt[0]) if in_doubt else 0.0
         if self.operation == "onceBegin":
@@ -231,10 +231,10 @@ def _iso(wall: float) -> str:
     return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def acquired(acquisition: Acquisition) -> Steps[Kept]:
+def acquire(acquisition: Acquisition) -> Steps[LeaseState]:
     """Acquires a lease."""
     got = yield from acquisition.steps()
-    assert isinstance(got, Kept)
+    assert isinstance(got, LeaseState)
     return got
 
 
@@ -342,7 +342,7 @@ class LeaseOptions(HoldOptions, total=False):
     rates: Sequence[RateTerms]
     """Up to four rates of the key. After the grant, the client waits for a start at these rates, within `wait`."""
     settle: bool
-    """True if the `units` are estimates, which you correct by `lease.settle` after the work. Needs `rates`."""
+    """True if the `units` are estimates, which you correct with `lease.settle` after the work. Needs `rates`."""
 
 
 CLIENT_OPTIONS = frozenset({"wait", "timeout", "max_hold", "release_timeout", "on_lost", "rates", "settle", "ttl"})
@@ -370,7 +370,7 @@ def acquisition(
         raise TypeError("on_lost must be a function")
     if not callable(given.get("max_hold", assert_seconds)):
         assert_seconds(max_hold=given["max_hold"])
-    keeping = Keeping(ttl, given.get("max_hold"), release_timeout, given.get("on_lost"))
+    local = LocalOptions(ttl, given.get("max_hold"), release_timeout, given.get("on_lost"))
     fields = {name: value for name, value in given.items() if name not in CLIENT_OPTIONS}
     if "grace_seconds" in fields:
         fields["graceSeconds"] = fields.pop("grace_seconds")
@@ -378,4 +378,4 @@ def acquisition(
     if "ttl" in given:
         request["ttlSeconds"] = ttl
     limits: dict[str, Any] = {name: value for name, value in given.items() if name in ("wait", "timeout")}
-    return Acquisition(core, request, keeping, {**limits, "operation": operation})
+    return Acquisition(core, request, local, {**limits, "operation": operation})

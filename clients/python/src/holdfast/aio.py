@@ -16,12 +16,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .acquire import LeaseOptions, acquired, acquisition
+from .acquire import LeaseOptions, acquire, acquisition
 from .attempt import assert_seconds, insist
 from .base import Base, Key, OnHeld, assert_has_run, assert_known, default_client, is_skipped, key_of, takes_lease
 from .contract import AsyncCalls
 from .errors import HoldfastError
-from .lease import Keeper, Kept
+from .lease import Heartbeats, LeaseState
 from .once import OnceAnswer, OnceOptions, answer_of, beginning, complete
 from .rate import RateOptions, Reservation, no_rates
 from .sigterm import ended_by_sigterm
@@ -36,7 +36,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _tasks: set[asyncio.Task[Any]] = set()
-"""The keepers and releases that run.
+"""The tasks that run: heartbeats and releases.
 
 The loop has only weak references to tasks, so without this set one could vanish.
 """
@@ -59,21 +59,21 @@ def _setter(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[
     return set_event
 
 
-def _started(kept: Kept) -> None:
+def _start_heartbeats(kept: LeaseState) -> None:
     """Starts a task that sends the heartbeats of a lease, and ends with the lease."""
-    keeper, changed, by = Keeper(kept), asyncio.Event(), kept.core.by
+    heartbeats, changed, by = Heartbeats(kept), asyncio.Event(), kept.core.by
     kept.on_change = _setter(asyncio.get_running_loop(), changed)
 
     async def keep() -> None:
-        while (seconds := keeper.turn()) is not None:
+        while (seconds := heartbeats.turn()) is not None:
             waiting = asyncio.ensure_future(changed.wait())
             try:
                 await by.wait_async(waiting, seconds)
             finally:
                 waiting.cancel()
             changed.clear()
-        if kept.lost and kept.keeping.on_lost:
-            done = kept.keeping.on_lost(kept.lost)
+        if kept.lost and kept.local.on_lost:
+            done = kept.local.on_lost(kept.lost)
             if inspect.isawaitable(done):
                 await done
 
@@ -87,17 +87,17 @@ class Lease(LeaseView):
     raises afterwards.
     """
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: LeaseState) -> None:
         """The client calls this. Use `acquire` or `lease` instead."""
         super().__init__(kept)
-        _started(kept)
+        _start_heartbeats(kept)
         self._released: asyncio.Task[bool] | None = None
         self._reservation: Reservation | None = None
 
     async def release(self, timeout: float | None = None) -> bool:
         """Releases the lease, even if your task is cancelled meanwhile. See `holdfast.Lease.release`."""
         if self._released is None:
-            own = self._kept.keeping.release_timeout if timeout is None else timeout
+            own = self._kept.local.release_timeout if timeout is None else timeout
             assert_seconds(timeout=own)
             self._released = _task(play_async(self._kept.core, self._kept.release(own)))
         return await asyncio.shield(self._released)
@@ -152,7 +152,7 @@ class Holdfast(Base, AsyncCalls):
         started_at = moment(self.core.by)
         asking = acquisition(self.core, key, self.holder, options)
         try:
-            lease = Lease(await play_async(self.core, acquired(asking)))
+            lease = Lease(await play_async(self.core, acquire(asking)))
             if options.get("rates"):
                 took = since(self.core.by, started_at)
                 reservation = Reservation.under(lease._kept, lease.holder, options, took)
@@ -193,9 +193,9 @@ class Holdfast(Base, AsyncCalls):
             asking = beginning(self.core, key, self.holder, options)
             try:
                 got = await play_async(self.core, asking.steps())
-                if not isinstance(got, Kept):
+                if not isinstance(got, LeaseState):
                     return answer_of(got)
-                _started(got)
+                _start_heartbeats(got)
                 run = Run(got)
                 result = await work(run)
                 assert_has_run(result)
@@ -203,7 +203,7 @@ class Holdfast(Base, AsyncCalls):
             except BaseException:
                 await play_async(self.core, asking.give_up())
                 raise
-            timeout = max(options.get("timeout", 30.0), got.keeping.release_timeout)
+            timeout = max(options.get("timeout", 30.0), got.local.release_timeout)
             return await play_async(self.core, complete(got, result, timeout))
 
 

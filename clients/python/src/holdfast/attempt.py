@@ -52,7 +52,7 @@ def persist(
     act: Callable[[Mapping[str, str]], Steps[T]],
     again: Callable[[HoldfastError], bool] = is_transient,
 ) -> Steps[T]:
-    """Repeats `act` until it succeeds, fails permanently, or the time is up.
+    """Repeats `act` until it succeeds, fails permanently, or the time has run out.
 
     Args:
         act: receives the fields that the service wants in a retry, so that the retry finds out what became of the try
@@ -76,7 +76,7 @@ def persist(
 def insist(
     core: Core, operation: str, request: Mapping[str, Any], timeout: float = 30.0, seconds: float | None = None
 ) -> Steps[Any]:
-    """Tries a call until it succeeds, fails permanently, or the time is up. All tries have the same id."""
+    """Tries a call until it succeeds, fails permanently, or the time has run out. All tries have the same id."""
     name = ID_OF.get(operation)
     named = {name: core.by.uuid(), **request} if name else request
     return persist(

@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .acquire import LeaseOptions, acquired, acquisition
+from .acquire import LeaseOptions, acquire, acquisition
 from .attempt import assert_seconds, insist
 from .base import Base, Key, OnHeld, assert_has_run, assert_known, is_skipped, key_of, takes_lease
 from .contract import Calls
 from .errors import HoldfastError
-from .lease import Keeper, Kept
+from .lease import Heartbeats, LeaseState
 from .once import OnceAnswer, OnceOptions, answer_of, beginning, complete
 from .rate import RateOptions, Reservation, no_rates
 from .sigterm import ended_by_sigterm
@@ -30,17 +30,17 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _started(kept: Kept) -> None:
+def _start_heartbeats(kept: LeaseState) -> None:
     """Starts a thread that sends the heartbeats of a lease. It ends with the lease, or with the process."""
-    keeper, changed, by = Keeper(kept), threading.Event(), kept.core.by
+    heartbeats, changed, by = Heartbeats(kept), threading.Event(), kept.core.by
     kept.on_change = changed.set
 
     def keep() -> None:
-        while (seconds := keeper.turn()) is not None:
+        while (seconds := heartbeats.turn()) is not None:
             by.wait(changed, seconds)
             changed.clear()
-        if kept.lost and kept.keeping.on_lost:
-            kept.keeping.on_lost(kept.lost)
+        if kept.lost and kept.local.on_lost:
+            kept.local.on_lost(kept.lost)
 
     threading.Thread(target=keep, name=f"holdfast keeps {kept.key}", daemon=True).start()
 
@@ -48,10 +48,10 @@ def _started(kept: Kept) -> None:
 class Lease(LeaseView):
     """A lease or a permit that a thread extends until it is released or lost. A loss is final."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: LeaseState) -> None:
         """The client calls this. Use `acquire`, `lease` or `rate` instead."""
         super().__init__(kept)
-        _started(kept)
+        _start_heartbeats(kept)
         self._releasing = threading.RLock()  # a signal handler may release while this thread does
         self._released: bool | None = None
         self._reservation: Reservation | None = None
@@ -69,7 +69,7 @@ class Lease(LeaseView):
         """
         with self._releasing:
             if self._released is None:
-                timeout = self._kept.keeping.release_timeout if timeout is None else timeout
+                timeout = self._kept.local.release_timeout if timeout is None else timeout
                 assert_seconds(timeout=timeout)
                 self._released = play(self._kept.core, self._kept.release(timeout))
             return self._released
@@ -201,7 +201,7 @@ class Holdfast(Base, Calls):
         started_at = moment(self.core.by)
         asking = acquisition(self.core, key, self.holder, options)
         try:
-            lease = Lease(play(self.core, acquired(asking)))
+            lease = Lease(play(self.core, acquire(asking)))
             if options.get("rates"):
                 took = since(self.core.by, started_at)
                 reservation = Reservation.under(lease._kept, lease.holder, options, took)
@@ -287,9 +287,9 @@ class Holdfast(Base, Calls):
             asking = beginning(self.core, key, self.holder, options)
             try:
                 got = play(self.core, asking.steps())
-                if not isinstance(got, Kept):
+                if not isinstance(got, LeaseState):
                     return answer_of(got)
-                _started(got)
+                _start_heartbeats(got)
                 run = Run(got)
                 result = work(run)
                 assert_has_run(result)
@@ -297,7 +297,7 @@ class Holdfast(Base, Calls):
             except BaseException:
                 play(self.core, asking.give_up())
                 raise
-            timeout = max(options.get("timeout", 30.0), got.keeping.release_timeout)
+            timeout = max(options.get("timeout", 30.0), got.local.release_timeout)
             return play(self.core, complete(got, result, timeout))
 
 

@@ -78,7 +78,7 @@ class DurableLease:
     """A lease or a permit of a durable execution."""
 
     def __init__(self, ctx: Any, client: Holdfast, key: str, grant: Mapping[str, Any]) -> None:
-        """The helper calls this. Use `with_lease` or `rate` instead."""
+        """`with_lease` makes this."""
         self._ctx, self._client, self._lease_id = ctx, client, grant["leaseId"]
         self.key = key
         self.fence: int = grant["fence"]
@@ -125,7 +125,7 @@ class DurableStart:
     """A reserved start. Its moment has come, so the work may begin."""
 
     def __init__(self, ctx: Any, client: Holdfast, key: str, answer: Mapping[str, Any]) -> None:
-        """The helper calls this. Use `with_lease` or `rate` instead."""
+        """`rate` makes this."""
         self._ctx, self._client, self._key, self._reservation = ctx, client, key, answer["reservation"]
         self.start_at: str = answer["startAt"]
         """The earliest start, by the clock of the service, the same in every replay. ISO 8601."""
@@ -170,7 +170,7 @@ def with_lease(
         Unreachable: the callback has no answer four minutes after `park_seconds`.
         HoldfastError: the other errors of `Holdfast.lease`.
     """
-    lease = DurableLease(ctx, client, key, _acquired(ctx, client, key, options))
+    lease = DurableLease(ctx, client, key, _wait_in_line(ctx, client, key, options))
     try:
         result = body(lease)
     except InvocationError:
@@ -264,7 +264,7 @@ def _holder(ctx: Any, client: Holdfast) -> str:
     return f"{client.holder}/{ctx.execution_context.durable_execution_arn.split('/')[-2]}"
 
 
-def _acquired(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+def _wait_in_line(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Waits in line while the execution is suspended, and returns the grant. Raises the errors of `with_lease`."""
     unknown = set(options) - set(DurableLeaseOptions.__annotations__)
     if unknown:

@@ -52,7 +52,7 @@ class HoldfastError(Exception):
 
 
 def snake(name: str) -> str:
-    """Turns a name of the API into one of Python: `retryAfterMs` becomes `retry_after_ms`."""
+    """Turns a name of the API into a Python name: `retryAfterMs` becomes `retry_after_ms`."""
     return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda found: "_" + found[0], name).lower()
 
 

@@ -41,7 +41,7 @@ def is_loopback(url: SplitResult) -> bool:
 def is_local(endpoint: str) -> bool:
     """True if the service is on this machine, as with `npm start`, so that requests need not be signed.
 
-    An emulator of AWS whose name ends with `.localhost` counts too.
+    An AWS emulator whose name ends with `.localhost` counts too.
     """
     url = url_of(endpoint)
     return is_loopback(url) or (url.hostname or "").endswith(".localhost")
@@ -64,7 +64,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Http:
-    """Sends one try of a call over HTTP, and blocks until it is answered or its time is up."""
+    """Sends one try of a call over HTTP, and blocks until it is answered or its time has run out."""
 
     def __init__(self, endpoint: str, token: str | Callable[[], str] | None, signer: Signer | None) -> None:
         """Raises ValueError if the endpoint is not a URL, or if http would show a token or signature to others."""

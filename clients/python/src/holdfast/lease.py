@@ -11,7 +11,7 @@ from typing import Any
 
 from .attempt import backoff, insist
 from .errors import HoldfastError, lease_lost, unreachable
-from .steps import Core, Send, Sleep, Steps, late, started
+from .steps import Core, Send, Sleep, Steps, late, start
 from .surroundings import Moment, moment, since
 
 RELEASE_SECONDS = 5.0
@@ -23,7 +23,7 @@ BEAT_SECONDS = 5.0
 MAX_INTERVAL_SECONDS = 20.0
 """The longest time between two heartbeats.
 
-By a heartbeat, a holder finds out that its lease was broken or superseded.
+With each heartbeat, a holder finds out whether its lease was broken or superseded.
 """
 
 RESERVE_SECONDS = 1.0
@@ -44,7 +44,7 @@ class Term:
 
 
 @dataclass
-class Keeping:
+class LocalOptions:
     """The options of a lease that only the client uses."""
 
     ttl: float = 60.0
@@ -53,18 +53,18 @@ class Keeping:
     on_lost: Callable[[HoldfastError], object] | None = None
 
 
-class Kept:
+class LeaseState:
     """A lease that this process keeps. Several threads use it, so a method that ends it takes a lock."""
 
-    def __init__(self, core: Core, granted: Mapping[str, Any], acquired_at: Moment, keeping: Keeping) -> None:
+    def __init__(self, core: Core, granted: Mapping[str, Any], acquired_at: Moment, local: LocalOptions) -> None:
         """`acquired_at` is when the acquisition was sent."""
         self.core = core
         self.granted = granted
         self.key: str = granted["key"]
         self.acquired_at = acquired_at
-        self.keeping = keeping
+        self.local = local
         waited = granted.get("waitedMs", 0) / 1000
-        limit = keeping.max_hold
+        limit = local.max_hold
         self.hold = since(core.by, acquired_at) + limit() if callable(limit) else waited + _or_inf(limit)
         self.term = self._term(granted, acquired_at, waited)
         self.over: HoldfastError | None = None
@@ -73,7 +73,7 @@ class Kept:
         self.gone = False
         """True if the service has answered that this caller does not hold the lease, so there is nothing to release."""
         self.on_change: Callable[[], object] = lambda: None
-        """Called so that the keeper takes its next turn at once. The thread or task that plays the turns sets it."""
+        """Called so that the next turn comes at once. The thread or task that plays the turns sets it."""
         self.under_way: tuple[Send, Moment, Future[Any]] | None = None
         """The heartbeat that is under way."""
         self._failures = 0
@@ -81,7 +81,7 @@ class Kept:
         self._process = os.getpid()
 
     def _term(self, grant: Mapping[str, Any], sent_at: Moment, waited: float = 0.0) -> Term:
-        ttl = self.keeping.ttl
+        ttl = self.local.ttl
         end = waited + grant["remainingMs"] / 1000
         # When the lease was last extended. The answer to a retry may repeat a grant from before the request.
         extended = end - ttl
@@ -105,7 +105,7 @@ class Kept:
         return self.hold - since(self.core.by, self.acquired_at)
 
     def check(self) -> HoldfastError | None:
-        """Ends the lease if its time is up. Returns why the lease is over, if it is."""
+        """Ends the lease if it has expired, by the clocks of this process. Returns why the lease is over, if it is."""
         if not self.is_of_this_process:
             return lease_lost(self.key, "forked")
         if self.over is None and not self.left > 0:
@@ -120,7 +120,7 @@ class Kept:
         with self._lock:
             if self.over is not None:
                 return
-            self.lost = error  # set before `over`, because the keeper reads it when `over` is set
+            self.lost = error  # set before `over`, because the turn reads it when `over` is set
             self.over = error
         self.on_change()
         self.core.emit(
@@ -140,13 +140,13 @@ class Kept:
         return since(self.core.by, self.term.sent_at) >= self.term.beat_at
 
     def pause(self, until_beat: float | None = None) -> float:
-        """How long the keeper may sleep before its next turn, in seconds."""
+        """How long to sleep before the next turn, in seconds."""
         if until_beat is None:
             until_beat = self.term.beat_at - since(self.core.by, self.term.sent_at)
         return max(0.001, min(self.core.by.check_seconds, until_beat, self.hold_left, self.left))
 
-    def take_in(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
-        """Takes in the answer or the error of a heartbeat, unless the lease is over."""
+    def apply_answer(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
+        """Applies the answer or the error of a heartbeat, unless the lease is over."""
         if self.check() is not None:
             return
         if error is None:
@@ -166,7 +166,7 @@ class Kept:
         event = {"type": "beat", "key": self.key, "fence": self.granted["fence"], "error": error}
         self.core.emit({**event, "expiresAt": self.term.grant["expiresAt"]})
 
-    def settled(self, seconds: float) -> Steps[None]:
+    def await_heartbeat(self, seconds: float) -> Steps[None]:
         """Waits for a heartbeat under way, so that it does not reach the service after the release."""
         if self.under_way:
             send, sent_at, answer = self.under_way
@@ -176,22 +176,22 @@ class Kept:
         """Releases the lease. Never raises an error of the service. Returns whether the service confirmed it."""
         if self.check() is None:
             self.end()
-        yield from self.settled(timeout / 2)
+        yield from self.await_heartbeat(timeout / 2)
         # If only the clocks of this process say that the lease is lost, the service may still have the grant.
         if self.gone or not self.is_of_this_process:
             return False
         return (yield from try_release(self.core, self.key, self.granted["leaseId"], timeout))
 
 
-class Keeper:
+class Heartbeats:
     """Sends the heartbeats of a lease, and checks the clocks. A thread or a task plays its turns."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: LeaseState) -> None:
         """Sends nothing yet."""
         self._kept = kept
 
     def turn(self) -> float | None:
-        """Checks the clocks, takes in the last heartbeat, and sends the next one if it is due.
+        """Checks the clocks, applies the answer to the last heartbeat, and sends the next one if it is due.
 
         Returns how long to wait until the next turn, or None if the lease is over.
         """
@@ -200,7 +200,7 @@ class Keeper:
             send, sent_at, answer = kept.under_way
             if answer.done() or since(by, sent_at) >= send.seconds:
                 kept.under_way = None
-                self._take_in(send, sent_at, answer)
+                self._apply_answer(send, sent_at, answer)
         if kept.check() is not None:
             return None
         if kept.under_way is None and kept.is_due:
@@ -208,11 +208,11 @@ class Keeper:
             seconds = max(0.05, min(BEAT_SECONDS, kept.left / 2))
             send = Send("heartbeat", {"key": kept.key, "leaseId": kept.granted["leaseId"]}, seconds)
             sent_at = moment(by)
-            kept.under_way = send, sent_at, started(kept.core, send)
+            kept.under_way = send, sent_at, start(kept.core, send)
             kept.under_way[2].add_done_callback(lambda _: kept.on_change())
         return kept.pause(kept.under_way[0].seconds - since(by, kept.under_way[1]) if kept.under_way else None)
 
-    def _take_in(self, send: Send, sent_at: Moment, answer: Future[Any]) -> None:
+    def _apply_answer(self, send: Send, sent_at: Moment, answer: Future[Any]) -> None:
         error: BaseException | None = late(send)
         grant: Any = None
         if answer.done():
@@ -223,7 +223,7 @@ class Keeper:
             error = unreachable("the answer to a heartbeat was not a grant")
         if error is not None and not isinstance(error, HoldfastError):
             error = unreachable(f"a heartbeat could not be sent: {error}")
-        self._kept.take_in(sent_at, grant, error)
+        self._kept.apply_answer(sent_at, grant, error)
 
 
 def _or_inf(seconds: float | None) -> float:

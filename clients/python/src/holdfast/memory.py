@@ -293,8 +293,8 @@ class Key:
             fields["limit"] = limit_of(live[0].request)
         fields.update(holders=[one.shown for one in live], retryAfterMs=live[0].ends - self.now if live else 1000)
         if waiter:
-            kept = {"waiting": len(self.line) - 1, "keptMs": KEPT_MS, "retryWith": {"ticket": waiter.ticket}}
-            fields.update(place=self.line.index(waiter) + 1, **kept)
+            fields.update(place=self.line.index(waiter) + 1, waiting=len(self.line) - 1)
+            fields.update(keptMs=KEPT_MS, retryWith={"ticket": waiter.ticket})
         text = text if live else f"{self.name} has other waiters in line"
         return problem("LeaseHeld", text, status=409, key=self.name, **fields)
 
@@ -302,13 +302,19 @@ class Key:
         """The answer of `readLeases` for the key."""
         shown = sorted(self.grants, key=lambda one: (one.ends <= self.now, one.ends))
         grant = shown[0] if shown else self.last
-        named = grant.shown if grant else {"holder": None, "fence": None}
         expires_at = shown[0].shown["expiresAt"] if shown else None
         state = ("held" if shown[0].ends > self.now else "expired") if shown else "released" if grant else "free"
-        use = {"used": sum(one.request.get("weight", 1) for one in shown), "waiting": len(self.line)}
-        own = {"key": self.name, "state": state, "holder": named["holder"], "fence": named["fence"]}
-        data = grant.request.get("data") if grant else None
-        return {**own, "expiresAt": expires_at, "data": data, "holders": [one.shown for one in shown], **use}
+        return {
+            "key": self.name,
+            "state": state,
+            "holder": grant.shown["holder"] if grant else None,
+            "fence": grant.shown["fence"] if grant else None,
+            "expiresAt": expires_at,
+            "data": grant.request.get("data") if grant else None,
+            "holders": [one.shown for one in shown],
+            "used": sum(one.request.get("weight", 1) for one in shown),
+            "waiting": len(self.line),
+        }
 
     # Slots.
 
@@ -319,7 +325,7 @@ class Key:
         slot = request.get("slot") or (slot_at(self.now, per, length, request.get("zone")) if per else "-")
         until, since = self.now + request.get("waitSeconds", 0) * 1000, self.now
         while True:
-            if answer := self.of_done(request, slot):
+            if answer := self.answer_for_done_slot(request, slot):
                 return answer
             try:
                 grant = self.acquire({**request, "waitSeconds": 0, "slot": slot, "keep": 2 * length})
@@ -332,28 +338,34 @@ class Key:
                     raise error_of({**error.fields, **({"retryWith": {"slot": slot}} if per else {})}) from None
             self.pause(threading.Event(), min(until, self.now + 100))
 
-    def of_done(self, request: Fields, slot: str) -> Fields | None:
+    def answer_for_done_slot(self, request: Fields, slot: str) -> Fields | None:
         """The answer for a slot that is done."""
         done = self.done if self.done and self.done["until"] > self.now else None
         if not done or done["slot"].encode() < slot.encode():
             return None
-        known = {"key": self.name, "slot": slot, "doneBy": done["by"], "doneAt": instant(done["at"])}
+        slot_fields = {"key": self.name, "slot": slot, "doneBy": done["by"], "doneAt": instant(done["at"])}
         if done["slot"] != slot:
-            return {"outcome": "superseded", **known, "fence": done["fence"], "doneSlot": done["slot"]}
+            return {"outcome": "superseded", **slot_fields, "fence": done["fence"], "doneSlot": done["slot"]}
         if request.get("inputHash", done["hash"]) != done["hash"]:
             text = "the slot is done with another input: name another slot or another key"
             raise problem("Conflict", text, key=self.name, field="inputHash")
-        return {"outcome": "done", **known, "fence": done["fence"], "result": done["result"]}
+        return {"outcome": "done", **slot_fields, "fence": done["fence"], "result": done["result"]}
 
     def complete(self, request: Fields) -> Fields:
         """Stores the result of a run, and ends the run."""
         lease_id, grant = request["leaseId"], self.find(request["leaseId"])
         if grant:
             asked = grant.request
-            kept = {"slot": asked["slot"], "by": asked["holder"], "at": self.now, "fence": grant.fence}
-            until = self.now + 1000 * asked.get("keepSeconds", max(DAY, asked["keep"]))
-            self.done = {**kept, "id": lease_id, "result": request.get("result"), "until": until}
-            self.done["hash"] = asked.get("inputHash")
+            self.done = {
+                "slot": asked["slot"],
+                "by": asked["holder"],
+                "at": self.now,
+                "fence": grant.fence,
+                "id": lease_id,
+                "result": request.get("result"),
+                "until": self.now + 1000 * asked.get("keepSeconds", max(DAY, asked["keep"])),
+                "hash": asked.get("inputHash"),
+            }
             self.end(grant, "released")
             self.previous = None
         if not self.done or self.done["id"] != lease_id:
@@ -364,35 +376,40 @@ class Key:
 
     def reserve(self, request: Fields) -> Fields:
         """Reserves a start."""
-        own = self.reserved.get(request["requestId"])
+        reservation = self.reserved.get(request["requestId"])
         rates = [{"name": "requests", "units": 1, **one} for one in request["rates"]]
         charge, bound_by = max((charge_of(one, one["units"]), one["name"]) for one in rates)
         ahead = max(charge, min(charge_of(one, one.get("burst", one["units"])) for one in rates))
         paid = max(self.now, self.paid) + charge
         wait = max(0, -int(-(paid - ahead - self.now) // 1))
-        if not own and wait > request.get("waitSeconds", 0) * 1000:
+        if not reservation and wait > request.get("waitSeconds", 0) * 1000:
             text = f"the rate {bound_by} is used up for longer than the caller waits"
             after = wait - request.get("waitSeconds", 0) * 1000
             raise problem("RateExceeded", text, status=429, key=self.name, retryAfterMs=after, boundBy=bound_by)
-        if not own:
+        if not reservation:
             self.paid = paid
-            own = {"start": self.now + wait, "charge": charge, "rates": rates, "settle": request.get("settle", False)}
-            self.reserved[request["requestId"]] = own
-        wait = max(0, own["start"] - self.now)
-        start = {"startAt": instant(own["start"]), "waitMs": wait, "boundBy": bound_by}
+            reservation = {
+                "start": self.now + wait,
+                "charge": charge,
+                "rates": rates,
+                "settle": request.get("settle", False),
+            }
+            self.reserved[request["requestId"]] = reservation
+        wait = max(0, reservation["start"] - self.now)
+        start = {"startAt": instant(reservation["start"]), "waitMs": wait, "boundBy": bound_by}
         return {"key": self.name, "reservation": request["requestId"], **start}
 
     def settle(self, request: Fields) -> Fields:
         """Corrects the charge of a reservation by the real units, or cancels the reservation."""
-        own = self.reserved.get(request["reservation"])
-        if own and request.get("cancel"):
-            self.paid -= own["charge"]
-        elif own and own["rates"]:
+        reservation = self.reserved.get(request["reservation"])
+        if reservation and request.get("cancel"):
+            self.paid -= reservation["charge"]
+        elif reservation and reservation["rates"]:
             units = request["units"]
-            self.paid += max(charge_of(one, units.get(one["name"], one["units"])) for one in own["rates"])
-            self.paid -= own["charge"]
-        done = own is not None and bool(own["rates"])
-        self.reserved[request["reservation"]] = {"start": self.now, **(own or {}), "charge": 0, "rates": []}
+            self.paid += max(charge_of(one, units.get(one["name"], one["units"])) for one in reservation["rates"])
+            self.paid -= reservation["charge"]
+        done = reservation is not None and bool(reservation["rates"])
+        self.reserved[request["reservation"]] = {"start": self.now, **(reservation or {}), "charge": 0, "rates": []}
         return {"key": self.name, ("cancelled" if request.get("cancel") else "settled"): done}
 
 
@@ -405,7 +422,7 @@ def period_of(per: str, path: str) -> int:
 
 
 def charge_of(rate: Mapping[str, Any], units: float) -> float:
-    """How long a rate needs to allow so many units, in milliseconds."""
+    """How long a rate needs to allow this many units, in milliseconds."""
     return 1000 * period_of(rate["per"], "rates.per") * units / int(rate["limit"])
 
 

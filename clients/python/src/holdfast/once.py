@@ -10,12 +10,12 @@ from typing import Any, Generic, Literal, TypeVar
 from .acquire import Acquisition, HoldOptions, acquisition
 from .attempt import attempt, persist
 from .errors import HoldfastError, error_of, is_transient, lease_lost
-from .lease import Kept
+from .lease import LeaseState
 from .steps import Core, Steps
 
 T = TypeVar("T")
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 """The most bytes of JSON that a slot keeps."""
 
 
@@ -23,7 +23,7 @@ class OnceOptions(HoldOptions, total=False):
     """The options of `once`."""
 
     per: str
-    """Runs the work one time in each period, such as `15m`, `1h`, `1d` or `1w`, by the clock of the service."""
+    """Runs the work once in each period, such as `15m`, `1h`, `1d` or `1w`, by the clock of the service."""
     zone: str
     """The time zone in which days and weeks begin, as an IANA name such as `Europe/Berlin`. The default is UTC."""
     slot: str
@@ -82,7 +82,7 @@ def answer_of(answer: Mapping[str, Any]) -> OnceAnswer[Any]:
     )
 
 
-def complete(kept: Kept, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
+def complete(kept: LeaseState, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
     """Stores the result, and ends the run.
 
     The call is sent even if the run has expired by the clocks of this process, because the service accepts a result
@@ -91,15 +91,13 @@ def complete(kept: Kept, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
     """
     granted = kept.granted
     kept.end()
-    yield from kept.settled(kept.keeping.release_timeout / 2)
+    yield from kept.await_heartbeat(kept.local.release_timeout / 2)
     if kept.gone or not kept.is_of_this_process:
         raise kept.lost or lease_lost(kept.key, "forked")
     failure: HoldfastError | None = None
     answer: Mapping[str, Any] = {}
     try:
-        answer = yield from _stored(
-            kept, {"key": kept.key, "leaseId": granted["leaseId"], **_storable(result)}, timeout
-        )
+        answer = yield from _store(kept, {"key": kept.key, "leaseId": granted["leaseId"], **_storable(result)}, timeout)
         if answer.get("reason") == "unknown":
             failure = _undecided(kept)
     except HoldfastError as error:
@@ -119,10 +117,10 @@ def _storable(result: object) -> dict[str, object]:
         text = json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
         return {}  # not JSON, but the work is done all the same
-    return {"result": result} if len(text.encode(errors="replace")) <= MOST_BYTES else {}
+    return {"result": result} if len(text.encode(errors="replace")) <= MAX_BYTES else {}
 
 
-def _undecided(kept: Kept, cause: HoldfastError | None = None) -> HoldfastError:
+def _undecided(kept: LeaseState, cause: HoldfastError | None = None) -> HoldfastError:
     slot = kept.granted["slot"]
     detail = f"the work has run, and slot {slot} of {kept.key} may or may not be done{f': {cause}' if cause else ''}"
     error = error_of({"code": "OutcomeUnknown", "detail": detail, "key": kept.key})
@@ -130,7 +128,7 @@ def _undecided(kept: Kept, cause: HoldfastError | None = None) -> HoldfastError:
     return error
 
 
-def _stored(kept: Kept, sent: Mapping[str, Any], timeout: float) -> Steps[Mapping[str, Any]]:
+def _store(kept: LeaseState, sent: Mapping[str, Any], timeout: float) -> Steps[Mapping[str, Any]]:
     """Completes the slot, without the result if the service refuses the result."""
     tries = 0
 
@@ -145,7 +143,7 @@ def _stored(kept: Kept, sent: Mapping[str, Any], timeout: float) -> Steps[Mappin
         if "result" not in sent or error.code != "InvalidRequest":
             raise
         bare = {name: value for name, value in sent.items() if name != "result"}
-        return (yield from _stored(kept, bare, timeout))
+        return (yield from _store(kept, bare, timeout))
     # An earlier try may have stored the result before another caller began the next slot.
     is_in_doubt = tries > 1 and not answer["completed"] and answer.get("reason") == "taken"
     return {**answer, "hasResult": "result" in sent, **({"reason": "unknown"} if is_in_doubt else {})}

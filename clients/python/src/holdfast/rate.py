@@ -10,11 +10,11 @@ from typing import Any
 from .acquire import RateTerms
 from .attempt import assert_seconds, attempt, insist, persist
 from .errors import HoldfastError, error_of, is_transient
-from .lease import RELEASE_SECONDS, Kept
+from .lease import RELEASE_SECONDS, LeaseState
 from .steps import Core, Sleep, Steps
 from .surroundings import Moment, moment, since
 
-MOST_WAIT_SECONDS = 604_800
+MAX_WAIT_SECONDS = 604_800
 """The longest wait for a start: a week."""
 
 
@@ -56,13 +56,13 @@ class Reservation:
         self.answer: Mapping[str, Any] = {}
 
     @classmethod
-    def under(cls, kept: Kept, holder: str, options: Mapping[str, Any], took: float) -> Reservation:
+    def under(cls, kept: LeaseState, holder: str, options: Mapping[str, Any], took: float) -> Reservation:
         """Makes the reservation for a lease that has rates, within what is left of its wait."""
         wanted = {"rates": options["rates"], "settle": options.get("settle", False)}
         limits = {"wait": max(0.0, options.get("wait", 0.0) - took), "timeout": options.get("timeout", 30.0)}
         return cls(kept.core, kept.key, holder, {**wanted, **limits})
 
-    def steps(self, kept: Kept | None = None) -> Steps[float]:
+    def steps(self, kept: LeaseState | None = None) -> Steps[float]:
         """Waits for the start, and returns how many seconds that took. Raises LeaseLost if the lease is lost."""
         by = self.core.by
         try:
@@ -155,5 +155,5 @@ def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
     With `settle`, at most the longest period, because the estimate may be wrong for that long.
     """
     if not settles:
-        return MOST_WAIT_SECONDS
-    return min(MOST_WAIT_SECONDS, max((period_seconds(str(rate.get("per"))) for rate in rates), default=0))
+        return MAX_WAIT_SECONDS
+    return min(MAX_WAIT_SECONDS, max((period_seconds(str(rate.get("per"))) for rate in rates), default=0))

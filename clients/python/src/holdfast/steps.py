@@ -1,9 +1,9 @@
-"""Plays a protocol of the client, in a thread or in a task of asyncio.
+"""Plays the steps of a call, in a thread or in an asyncio task.
 
-So that each protocol exists only one time, it is a generator, which yields what it needs (`Send`, `Sleep`) and
-receives the answer or the error. `play` plays it in the calling thread, and `play_async` in a task. An exception that
-arrives while the protocol waits, such as KeyboardInterrupt or CancelledError, is thrown into the generator, so that
-the protocol can withdraw its request.
+The steps are written once for both: as a generator that yields what it needs (`Send`, `Sleep`) and receives the answer
+or the error. `play` plays it in the calling thread, and `play_async` in a task. An exception that arrives while the
+steps wait, such as KeyboardInterrupt or CancelledError, is thrown into the generator, so that it can withdraw its
+request.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Sleep:
 
 
 Steps = Generator["Send | Sleep", Any, T]
-"""A protocol, which returns T."""
+"""The steps of a call, which return T."""
 
 
 @dataclass(frozen=True)
 class Core:
-    """What every protocol needs."""
+    """What the steps of every call need."""
 
     transport: Transport
     namespace: str | None
@@ -61,7 +61,7 @@ class Core:
     emit: Callable[[dict[str, Any]], None] = field(default=lambda event: None)
 
 
-def started(core: Core, send: Send) -> Future[Any]:
+def start(core: Core, send: Send) -> Future[Any]:
     """Sends a try in a thread of its own.
 
     A resolver that hangs, or a server that answers byte by byte, then blocks only that thread.
@@ -99,7 +99,7 @@ def perform(core: Core, effect: Send | Sleep) -> Any:
 def _awaited(core: Core, effect: Send | Sleep) -> Future[Any] | None:
     if isinstance(effect, Sleep):
         return effect.until
-    effect.answer = started(core, effect)
+    effect.answer = start(core, effect)
     return effect.answer
 
 
@@ -112,7 +112,7 @@ def _outcome(effect: Send | Sleep, is_answered: bool) -> Any:
 
 
 async def perform_async(core: Core, effect: Send | Sleep) -> Any:
-    """Does one step in a task of asyncio."""
+    """Does one step in an asyncio task."""
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[None] = loop.create_future()
 
@@ -131,7 +131,7 @@ async def perform_async(core: Core, effect: Send | Sleep) -> Any:
 
 
 def play(core: Core, steps: Steps[T]) -> T:
-    """Plays a protocol in the calling thread. Raises what the protocol raises."""
+    """Plays the steps of a call in the calling thread. Raises what the steps raise."""
     proceed: Callable[[], Send | Sleep] = partial(next, steps)
     while True:
         try:
@@ -145,7 +145,7 @@ def play(core: Core, steps: Steps[T]) -> T:
 
 
 async def play_async(core: Core, steps: Steps[T]) -> T:
-    """Plays a protocol in a task of asyncio. Raises what the protocol raises."""
+    """Plays the steps of a call in an asyncio task. Raises what the steps raise."""
     proceed: Callable[[], Send | Sleep] = partial(next, steps)
     while True:
         try:
@@ -159,7 +159,7 @@ async def play_async(core: Core, steps: Steps[T]) -> T:
 
 
 def later(core: Core, seconds: float, steps: Steps[object]) -> None:
-    """Plays a protocol after some seconds, unless the process has ended by then. The protocol must not raise."""
+    """Plays the steps of a call after some seconds, unless the process has ended by then. They must not raise."""
 
     def run() -> None:
         perform(core, Sleep(seconds))

@@ -20,7 +20,7 @@ class Surroundings:
     """The clocks, the random numbers and the waiting of a process. All times are in seconds."""
 
     check_seconds = 1.0
-    """How often the clocks are checked. A wall clock that jumps, as when the machine wakes from sleep, ends no wait."""
+    """How often the clocks are checked. A clock that jumps, as when a machine wakes up, does not end a wait."""
 
     def wall(self) -> float:
         """Seconds since 1970. This clock can be set, and goes on while the machine sleeps."""

@@ -61,7 +61,7 @@ class ManualClock(Surroundings):
         self._due: _Moment = (0, 0)
         """The last wait that has ended.
 
-        Waits that end at the same moment end one by one, in the order of their begin.
+        Waits that end at the same moment end one by one, in the order in which they began.
         """
         # The threads that do not wait for this clock: they are older than the clock, or wait for something else.
         self._others = set(threading.enumerate())

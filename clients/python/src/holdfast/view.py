@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import HoldfastError
-from .lease import Kept
+from .lease import LeaseState
 from .rate import Reservation
 
 
 class LeaseView:
     """A lease or a permit that heartbeats extend until it is released or lost. A loss is final."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: LeaseState) -> None:
         """The client calls this."""
         self._kept = kept
 
@@ -116,7 +116,7 @@ class Run(LeaseView):
 
     def assert_whole(self) -> None:
         """Raises LeaseLost if the run was lost and the work could see that, so that it may have stopped half way."""
-        if self._kept.lost and (self.is_watched or self._kept.keeping.on_lost):
+        if self._kept.lost and (self.is_watched or self._kept.local.on_lost):
             raise self._kept.lost
 
     @property

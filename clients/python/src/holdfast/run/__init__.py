@@ -22,14 +22,14 @@ from ..view import LeaseView, Run
 from .arguments import EXIT_HELD, EXIT_LOST, EXIT_MISUSE, HELP, Arguments, Failure
 from .command import Command, executable
 from .supervise import Supervisor
-from .words import Wait, complain, done_text, exit_code_of, message_of, refusal
+from .texts import Wait, complain, done_text, exit_code_of, message_of, refusal
 
 _GRACE_SECONDS = 5
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH")
 
 
 def main(words: list[str]) -> int:
-    """Run the command line, and return the exit code."""
+    """Runs the command line, and returns the exit code."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # so that no file opened later becomes stderr
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
@@ -108,7 +108,7 @@ class _Runner:
     """Runs a command under a lease, or for a slot."""
 
     def __init__(self, args: Arguments) -> None:
-        """Check every option, before anything is acquired."""
+        """Checks every option, before anything is acquired."""
         self.key, self.words, self.is_quiet = args.key, args.command, args.has("--quiet")
         ttl = args.seconds("--ttl", 60, 2, 86_400)
         self.grace = args.seconds("--grace", min(_GRACE_SECONDS, ttl / 3), 0, ttl / 3)
@@ -138,7 +138,7 @@ class _Runner:
         self.exit_code: int | None = None
 
     def result(self) -> int:
-        """Acquire, run the command, release, and return the exit code."""
+        """Acquires, runs the command, releases, and returns the exit code."""
         self.command = Command(lambda: self.lease is not None and self.lease.held)
         try:
             return self._result()
@@ -231,7 +231,7 @@ class _Runner:
             self._note(line)
 
     def _with_notes(self, transport: Transport) -> Transport:
-        """Print why a call is tried again, one line until an answer comes. Under the lease, only a loss is printed."""
+        """Prints why a call is tried again, one line until an answer comes. Under the lease, only a loss is printed."""
         failure, is_noted = "", False
 
         def send(operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:

@@ -15,7 +15,7 @@ HELP = Path(__file__).with_name("help.txt").read_text()
 _OPTIONS = {name: bool(value) for name, value in re.findall(r"^ .{5}(--[\w-]+)(?: ([A-Z/]+))?", HELP, re.M)}
 _SHORT = {"-q": "--quiet", "-h": "--help"}
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_MOST_PERMITS = 200
+_MAX_PERMITS = 200
 _NO_LIMIT = float("inf")
 
 
@@ -105,8 +105,8 @@ class Arguments:
 
     def permit(self) -> dict[str, Any]:
         """The options that say how the key is shared, and which runs this one replaces."""
-        limit = self.whole("--limit", 1, _MOST_PERMITS)
-        weight = self.whole("--weight", 1, limit or _MOST_PERMITS)
+        limit = self.whole("--limit", 1, _MAX_PERMITS)
+        weight = self.whole("--weight", 1, limit or _MAX_PERMITS)
         is_shared, is_exclusive, replace = self.has("--shared"), self.has("--exclusive"), self.text("--replace")
         if is_exclusive and (is_shared or limit or weight):
             raise Failure("--exclusive excludes --shared, --limit and --weight")

@@ -17,7 +17,7 @@ from .arguments import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure
 
 
 def executable(command: str, path: str) -> str:
-    """Find the file of a command as a shell does, so that a mistake shows before the lease is acquired."""
+    """Finds the file of a command as a shell does, so that a mistake shows before the lease is acquired."""
     files = [command] if "/" in command else [os.path.join(folder or ".", command) for folder in path.split(":")]
     there = [file for file in files if command and os.path.exists(file)]
     for file in there:
@@ -38,7 +38,7 @@ class Command:
     """
 
     def __init__(self, may_go_on: Callable[[], bool]) -> None:
-        """Start the guard. `may_go_on` returns whether a command that was stopped may continue."""
+        """Starts the guard. `may_go_on` returns whether a command that was stopped may continue."""
         self.exit_code: int | None = None
         self.failure: str | None = None
         self.was_signalled = False
@@ -63,18 +63,18 @@ class Command:
             theirs.close()
 
     def start(self, words: Sequence[str], env: Mapping[str, str], remaining: float) -> None:
-        """Start the command: `words` are the path of its program, and its arguments. See `extend` for `remaining`."""
+        """Starts the command: `words` are the path of its program, and its arguments. See `extend` for `remaining`."""
         self._name = words[1]
         self.extend(remaining)
         coded = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
         self._send_message("run", [os.fsencode(word) for word in words], coded, self._is_in_foreground())
 
     def extend(self, remaining: float) -> None:
-        """Let the command go on for so many seconds. After that, the guard ends the group."""
+        """Lets the command run for `remaining` more seconds. After that, the guard ends the group."""
         self._send_message("until", *[now + remaining for now in guard_program.clocks()])
 
     def pause(self, seconds: float) -> None:
-        """Wait for a message of the guard."""
+        """Waits for a message from the guard."""
         if not self._is_over and select.select([self._messages], [], [], seconds)[0]:
             self._receive()
 
@@ -102,7 +102,7 @@ class Command:
             self.failure = None if self._is_running else f"{self._name}: its guard has ended"
 
     def signal(self, number: int) -> None:
-        """Send a signal to the whole group."""
+        """Sends a signal to the whole group."""
         if self._is_over:
             return  # the system may have given the number to another group
         if number not in (signal.SIGCONT, signal.SIGSTOP, signal.SIGWINCH):
@@ -113,13 +113,13 @@ class Command:
             self._early.append(number)
 
     def stop(self) -> None:
-        """Stop the command and this process, until the user continues them."""
+        """Stops the command and this process, until the user continues them."""
         self.signal(signal.SIGSTOP)  # not SIGTSTP, which a group in a session of its own ignores
         os.kill(os.getpid(), signal.SIGSTOP)
         self.resume()
 
     def resume(self) -> None:
-        """Continue a command that was stopped. It gets the terminal if this process has the terminal again."""
+        """Continues a command that was stopped. It gets the terminal if this process has the terminal again."""
         if self._is_running and self._may_go_on():
             self._hand_terminal(os.getpgrp(), self._guard.pid)
             self.signal(signal.SIGCONT)
@@ -133,7 +133,7 @@ class Command:
         return self._is_running and not self.is_alive()
 
     def kill(self) -> None:
-        """End the whole group and the guard. Must always be called in the end."""
+        """Ends the whole group and the guard. Must always be called in the end."""
         if not self._is_over:
             self._hand_terminal(self._guard.pid, os.getpgrp())
             self._send_signal(signal.SIGKILL)

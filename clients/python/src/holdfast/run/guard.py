@@ -42,11 +42,11 @@ class Guard:
         self.rest = b""
 
     def report(self, what: str, value: object = None) -> None:
-        """Send a message to the supervisor."""
+        """Sends a message to the supervisor."""
         self.supervisor.sendall(f"{(what, value)!r}\n".encode())
 
     def kill(self) -> None:
-        """End the whole group, this process included."""
+        """Ends the whole group, this process included."""
         try:
             if self.terminal is not None and os.tcgetpgrp(self.terminal) == os.getpgrp():
                 os.tcsetpgrp(self.terminal, self.supervisor_group)
@@ -54,7 +54,7 @@ class Guard:
             os.killpg(0, signal.SIGKILL)
 
     def run(self, words: list[bytes], env: dict[bytes, bytes], takes_terminal: bool) -> None:
-        """Start the command: `words` are the path of its program, and its arguments."""
+        """Starts the command: `words` are the path of its program, and its arguments."""
         if self.terminal is not None and takes_terminal:
             os.tcsetpgrp(self.terminal, os.getpgrp())
         usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -71,7 +71,7 @@ class Guard:
             break
 
     def reap(self) -> None:
-        """Report to the supervisor how the command has ended, or that it was stopped."""
+        """Reports to the supervisor how the command has ended, or that it was stopped."""
         while self.command:
             pid, status = os.waitpid(self.command, os.WNOHANG | os.WUNTRACED)
             if pid == 0:
@@ -83,7 +83,7 @@ class Guard:
             self.report("exited", os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
     def receive(self) -> None:
-        """Follow the messages of the supervisor."""
+        """Follows the messages of the supervisor."""
         data = self.supervisor.recv(65_536)
         if not data:
             self.kill()
@@ -96,7 +96,7 @@ class Guard:
                 self.run(*values)
 
     def watch(self, children: int) -> None:
-        """Go on until the group is killed."""
+        """Goes on until the group is killed."""
         while True:
             left = min(end - now for end, now in zip(self.ends, clocks(), strict=True))
             if left <= 0:
@@ -110,7 +110,7 @@ class Guard:
 
 
 def main(descriptor: int, terminal: int | None = None) -> None:
-    """Guard a command. With a terminal, the guard gets a process group of its own in the session of the supervisor."""
+    """Guards a command. With a terminal, the guard gets a process group of its own in the session of the supervisor."""
     children, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

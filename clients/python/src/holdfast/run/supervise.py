@@ -28,7 +28,7 @@ class Supervisor:
         self._kill_at = float("inf")
 
     def run(self) -> int:
-        """Wait for the command and its whole group. Returns the exit code of the command, or EXIT_LOST."""
+        """Waits for the command and its whole group. Returns the exit code of the command, or EXIT_LOST."""
         command = self.command
         try:
             while command.exit_code is None:
@@ -49,7 +49,7 @@ class Supervisor:
             command.kill()
 
     def _check(self) -> float:
-        """Check the clocks, and end the command if it is time. Returns after how many seconds to check again."""
+        """Checks the clocks, and ends the command if it is time. Returns after how many seconds to check again."""
         # The order matters, because a heartbeat may extend the lease between two reads.
         expires_at, remaining, lost = self.lease.expires_at, self.lease.remaining, self.lease.lost
         if expires_at != self._extended_until:

@@ -21,18 +21,18 @@ _CODES = {
     **{"Forbidden": EXIT_FORBIDDEN, "LeaseLost": EXIT_LOST},
 }
 _LINE_SECONDS = 60.0  # how often a line about a long wait is printed
-_MOST_COUNTED = 100  # up to this number, the service counts the others in line
-_MOST_UNBOUND_SECONDS = 2 * 86_400  # a lease that lasts as long as its execution has an expiry in 400 days
+_MAX_COUNTED = 100  # up to this number, the service counts the others in line
+_MAX_UNBOUND_SECONDS = 2 * 86_400  # a lease that lasts as long as its execution has an expiry in 400 days
 
 
 def complain(text: str) -> None:
-    """Print a line on stderr. The command and its lease go on even if nobody can read stderr."""
+    """Prints a line on stderr. The command and its lease go on even if nobody can read stderr."""
     with suppress(OSError):
         os.write(2, f"holdfast: {''.join(map(_shown, text))}\n".encode())
 
 
 def _shown(mark: str) -> str:
-    """Escape a control character or a direction mark, which could hide or forge text on the terminal."""
+    """Escapes a control character or a direction mark, which could hide or forge text on the terminal."""
     if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return mark
     return "\\n" if mark == "\n" else f"\\x{ord(mark):02x}" if ord(mark) < 0x100 else f"\\u{ord(mark):04x}"
@@ -124,7 +124,7 @@ def _place_text(event: Mapping[str, Any]) -> str:
     place, waiting = event.get("place"), event.get("waiting") or 0
     if not place:
         return ""
-    return f" at place {place}{f' of {max(place, waiting + 1)}' if waiting < _MOST_COUNTED else ''}"
+    return f" at place {place}{f' of {max(place, waiting + 1)}' if waiting < _MAX_COUNTED else ''}"
 
 
 def _is_shared(fields: Mapping[str, Any]) -> bool:
@@ -151,7 +151,7 @@ def _cap_text(cap: Mapping[str, Any]) -> str:
 def _until(expires_at: str | None) -> str:
     if not expires_at:
         return ""
-    is_bound = _instant(expires_at) - time.time() > _MOST_UNBOUND_SECONDS
+    is_bound = _instant(expires_at) - time.time() > _MAX_UNBOUND_SECONDS
     return f" until {'its execution ends' if is_bound else expires_at}"
 
 
