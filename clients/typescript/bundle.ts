@@ -20,7 +20,7 @@ const EXTERNAL = /^(@aws-sdk\/|node:)/;
  * Writes the entries of the package, and the modules that the main entry loads later. All other entries import the main entry, so that there is one class
  * of errors, and no code is there twice.
  *
- * The main entry is written twice: minified into `outdir`, for browsers, and readable into `outdir/node`, because a stack trace of Node names the functions
+ * The main entry is written twice: minified into `outdir`, for browsers, and readable into `outdir/node`, because a Node stack trace names the functions
  * and lines of the file that runs. The other entries are readable. `outdir/cjs` contains all entries as CommonJS, for `require` on Node before 20.19, and
  * for Jest.
  * @returns the npm packages whose code is in the bundles

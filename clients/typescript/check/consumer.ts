@@ -1,6 +1,6 @@
 import { Holdfast, isHoldfastError, type Lease } from 'holdfast-client';
 
-/** Compiles against the declarations as they are published, without those of Node: a browser's program has none. */
+/** Compiles against the declarations as they are published, without those of Node, which a browser's program does not have. */
 export async function nightly(endpoint: string, token: () => Promise<string>): Promise<string | null | undefined> {
   const holdfast = new Holdfast({ endpoint, token, holder: 'consumer' });
   try {

@@ -12,7 +12,7 @@ import {
 import { nodeCronCoordinator } from 'holdfast-client/node-cron';
 import { ManualClock, MemoryService } from 'holdfast-client/testing';
 
-/** Compiles without the types of Lambda, of middy and of Node. */
+/** Compiles without the Lambda, middy and Node types. */
 const clock = new ManualClock();
 const service = new MemoryService({ surroundings: clock });
 const holdfast = new Holdfast({ transport: service.transport, surroundings: clock, holder: 'consumer' });

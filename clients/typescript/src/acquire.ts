@@ -91,10 +91,10 @@ export const acquire = (
   key: string,
   defaultHolder: string,
   options: AcquireOptions & LinkedOptions,
-): Promise<Lease> => obtain(core, key, defaultHolder, options) as Promise<Lease>;
+): Promise<Lease> => acquireOrReadSlot(core, key, defaultHolder, options) as Promise<Lease>;
 
 /** Acquires a lease, or with `once` the run of a slot. @returns the answer of the service if it is not a grant @throws as `acquire` */
-export const obtain = (
+export const acquireOrReadSlot = (
   core: Core,
   key: string,
   defaultHolder: string,
@@ -127,8 +127,8 @@ interface Acquisition {
   place?: { sleepMs: number; keptMs: number; from: Moment } | undefined;
   /** How many tries in a row have failed, from which the pause follows. */
   failures: number;
-  /** When the last try was sent whose answer was lost, and for how many milliseconds the service may still work on it. */
-  doubt?: [Moment, number] | undefined;
+  /** The last try that got no answer: when it was sent, and for how many milliseconds the service may still work on it. */
+  unansweredTry?: [Moment, number] | undefined;
 }
 
 const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) => waitMs - since(core.by, startedAt);
@@ -161,7 +161,8 @@ async function tryUntilGranted(
       waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(acquisition) / 1000)));
     }
   } catch (error) {
-    if (acquisition.doubt) withdraw(acquisition, acquisition.doubt[1] - since(by, acquisition.doubt[0]));
+    if (acquisition.unansweredTry)
+      withdraw(acquisition, acquisition.unansweredTry[1] - since(by, acquisition.unansweredTry[0]));
     // The position outlives the call. If its turn came now, no caller would use the grant. After an abort, `leave` has withdrawn the position already.
     else if (acquisition.retryWith?.ticket && !signal?.aborted) withdraw(acquisition, 0);
     throw error;
@@ -197,13 +198,13 @@ async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt
   const sleepMs = maySleep ? Math.max(0, Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(acquisition)))) : undefined;
   try {
     const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds, sleepMs }, { ms });
-    acquisition.doubt = undefined;
+    acquisition.unansweredTry = undefined;
     return grant as Grant;
   } catch (error) {
-    if (isUnknown(error)) acquisition.doubt = [sentAt, ms];
+    if (isUnknown(error)) acquisition.unansweredTry = [sentAt, ms];
     if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
-    // An earlier try was granted, and an operator broke the grant before this client read the answer. If the break waits for the holder, the key would
-    // stay held.
+    // An earlier try was granted, and an operator broke the grant before this client read the answer. If the operator broke it with `wait`, the key stays
+    // held until this caller withdraws.
     withdraw(acquisition, 0);
     // With a new id, this request would count as the newest, and replace the one that superseded it.
     if (options.replace) throw error;
@@ -212,7 +213,7 @@ async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt
   }
 }
 
-/** Takes a new request id, because the service remembers the former id as released. @param slot stays the same, even if its period is over by now */
+/** Takes a new request id, because the service remembers the former id as released. @param slot stays the same, even if its period has ended by now */
 function useNewRequest(acquisition: Acquisition, slot?: string): void {
   acquisition.requestId = acquisition.core.by.uuid();
   acquisition.retryWith = slot === undefined ? undefined : { slot };
@@ -271,7 +272,10 @@ interface FailedTry {
 }
 
 /** Withdraws the request of a caller that has stopped waiting. @param leftMs for how long a lost try may still arrive */
-function withdraw({ core, request, options, requestId, retryWith, doubt }: Acquisition, leftMs: number): void {
+function withdraw(
+  { core, request, options, requestId, retryWith, unansweredTry: doubt }: Acquisition,
+  leftMs: number,
+): void {
   const { once, waitUntil, releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
   const { key, holder } = request;
   // A try whose answer was lost may have a place of its own, which the service finds only if it reads the whole line.
@@ -286,7 +290,7 @@ interface Withdrawal {
   request: Omit<RequestOf<'withdraw'>, 'ticket'> & { ticket: string | undefined };
   /** How long the withdrawal with its retries may take. */
   timeoutMs: number;
-  /** For how long the request may still arrive that is to be withdrawn. After that time, the withdrawal is sent again. */
+  /** How long a lost try of the request may still arrive. After that, the withdrawal is sent again. */
   leftMs: number;
 }
 

@@ -92,7 +92,7 @@ export function assertTimes(times: { waitMs?: number | undefined; timeoutMs?: nu
 }
 
 /**
- * Repeats `act` until it succeeds, fails permanently, or the time is up.
+ * Repeats `act` until it succeeds, fails permanently, or the time has run out.
  * @param act receives the fields that the service wants in a retry, so that the retry finds out what became of the try before
  * @throws what `act` throws; the reason of the signal
  */
@@ -127,7 +127,7 @@ export const ID_OF: { [O in Operation]?: string } = {
   resetFence: 'commitId',
 };
 
-/** Tries a call until it succeeds, fails permanently, or the time is up. All tries carry the same id. @throws as `persist` and `attempt` */
+/** Tries a call until it succeeds, fails permanently, or the time has run out. All tries carry the same id. @throws as `persist` and `attempt` */
 export const insist = <O extends Operation>(
   core: Core,
   operation: O,

@@ -9,7 +9,7 @@ export const MAX_BODY_BYTES = 1024 ** 2;
 /** How long one try of an upload may take, in milliseconds. */
 const UPLOAD_MS = 600_000;
 
-/** How many bytes become text at a time, because a call may have only so many arguments. */
+/** How many bytes become text at a time, because a call can have only a limited number of arguments. */
 const PART = 0x8000;
 
 /** The content fields of a commit that is small enough for its own body. */

@@ -57,7 +57,7 @@ export class Calls {
   }
 
   /**
-   * Parks a task of Step Functions (`taskToken`) or a callback of a durable function (`callbackId`) in the line of a key, so that no function runs while it
+   * Parks a Step Functions task (`taskToken`) or a callback of a durable function (`callbackId`) in the line of a key, so that no function runs while it
    * waits. The grant arrives as the output of the task, or as the result of the callback.
    * @throws the errors of every call; QueueFull without a retry, because the task or the callback has failed with it
    * @example
@@ -172,7 +172,7 @@ export class Calls {
   /**
    * Uploads content that a commit then names as its `source`, for content that is ready long before the commit. `commit` uploads large content by itself.
    *
-   * A Blob is sent again after transient failures. A stream can be sent only one time, and a stream above 16 MiB needs `sizeBytes`. Platforms that can stream
+   * A Blob is sent again after transient failures. A stream can be sent only once, and a stream above 16 MiB needs `sizeBytes`. Platforms that can stream
    * requests send a stream while the client reads it; on others the client reads the whole stream first.
    * @returns the `uploadId`
    * @example
@@ -180,7 +180,7 @@ export class Calls {
    * await holdfast.commit({ path: 'data/part-0', ifNoneMatch: '*', source });
    */
   async upload(content: Upload, request: StageRequest = {}, options: CallOptions = {}): Promise<string> {
-    const { uploaded } = await import('./content.ts');
+    const { upload: uploaded } = await import('./content.ts');
     const stage = (sizeBytes?: number) => this.stageUpload({ ...request, ...(sizeBytes && { sizeBytes }) }, options);
     return uploaded(content, { ...options, ...request, stage, by: this.core.by, fetch: this.fetch });
   }

@@ -73,7 +73,7 @@ interface Uploading extends CallOptions {
  * @returns the `uploadId`
  * @throws HoldfastError Refused, Unreachable; InvalidRequest if a stream has another length
  */
-export async function uploaded(
+export async function upload(
   content: Upload,
   { by, stage, sizeBytes, fetch: send, ...limits }: Uploading,
 ): Promise<string> {

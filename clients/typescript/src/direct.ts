@@ -56,7 +56,7 @@ export interface DirectOptions {
   /** How long the deployment keeps a released record, which must be the same here. The default is 3600. */
   fenceRetentionSeconds?: number | undefined;
   /**
-   * Returns a client that notifies tasks of Step Functions. You want it if tasks are parked for the keys that you release: the next task then has the lease
+   * Returns a client that notifies Step Functions tasks. You want it if tasks are parked for the keys that you release: the next task then has the lease
    * at once, and otherwise within a minute, by the schedule of the deployment. The callbacks of durable functions always wait for the schedule.
    *
    * A message to a task is not sent again, and a connection that was idle may be closed, so make the client with
@@ -73,7 +73,7 @@ const LISTED: Partial<Record<Operation, NameFields>> = {
   readRates: { ...KEY_OR_PAGE_NAME_FIELDS, cursors },
 };
 
-/** The time of a try whose caller names none, in milliseconds. Its signal may end it earlier. */
+/** How long a try may take if the caller sets no limit, in milliseconds. Its signal may end it earlier. */
 const NO_LIMIT_MS = 60_000;
 
 /**

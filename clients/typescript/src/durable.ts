@@ -26,7 +26,7 @@ export type DurableLeaseOptions = PermitOptions & {
   parkSeconds?: number | undefined;
   /**
    * Latest wins, for work that only the newest request needs. Older requests of the key that also said `replace` and still wait fail with Superseded. With
-   * `running`, a holder that said `running` is asked to stop too, which an execution finds out by `lease.check()`. Not for permits.
+   * `running`, a holder that said `running` is asked to stop too, which an execution finds out with `lease.check()`. Not for permits.
    */
   replace?: 'waiting' | 'running' | undefined;
   /** The name that other callers see. The default is the holder of the client with the name of the execution, such as `billing/order-42`. */
@@ -111,7 +111,7 @@ const RETRIES = 4;
 /** How long one step repeats its request, in milliseconds. */
 const STEP_MS = 5000;
 
-/** The fields of an error, as the result of a step, because of an error that a step throws a replay keeps only the message. */
+/** A step returns the fields of its error instead of throwing it: of a thrown error, a replay keeps only the message. */
 type Problem = ConstructorParameters<typeof HoldfastError>[0];
 
 /**
@@ -137,7 +137,7 @@ export async function withLease<T>(
   key: string,
   ...[options, body]: [options: DurableLeaseOptions, body: (lease: DurableLease) => T | PromiseLike<T>]
 ): Promise<T> {
-  const { leaseId, fence } = await acquired(ctx, holdfast, { key, ...options });
+  const { leaseId, fence } = await waitInLine(ctx, holdfast, { key, ...options });
   const check = async () => {
     const beat = () => holdfast.heartbeat({ key, leaseId }, { timeoutMs: STEP_MS }).then(() => null);
     const checked = await inSteps(ctx, 'check', key, beat);
@@ -147,7 +147,7 @@ export async function withLease<T>(
     return await body({ key, fence, check });
   } finally {
     // The SDK never settles the promise of a suspended body, so this runs only when the body has ended.
-    await released(ctx, holdfast, { key, leaseId });
+    await releaseInStep(ctx, holdfast, { key, leaseId });
   }
 }
 
@@ -265,7 +265,7 @@ const holderOf = ({ executionContext }: DurableContext, { holder }: Holdfast): s
   `${holder}/${executionContext.durableExecutionArn.split('/').at(-2)}`;
 
 /** Waits in line, suspended. @throws HoldfastError as `withLease` */
-async function acquired(
+async function waitInLine(
   ctx: DurableContext,
   holdfast: Holdfast,
   entry: DurableLeaseEntry,
@@ -298,7 +298,7 @@ async function acquired(
   if ('failure' in parked && parked.tries === 1) throw parked.failure;
   // A try without an answer may be in line, and would be granted later. If this call stopped now, nobody would release that grant.
   if (failure) ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
-  return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error, failure)));
+  return JSON.parse(await Promise.resolve(grant).catch((error) => throwRefusal(key, error, failure)));
 }
 
 /**
@@ -306,7 +306,7 @@ async function acquired(
  * @param failure the error of the last request, if the service did not confirm that the request is in line
  * @throws HoldfastError, or the `error` itself if it is not from Holdfast
  */
-function refused(key: string, error: unknown, failure: HoldfastError | undefined): never {
+function throwRefusal(key: string, error: unknown, failure: HoldfastError | undefined): never {
   const { errorType, errorData } = Object(error) as { errorType?: unknown; errorData?: unknown };
   if (errorType === 'CallbackTimeoutError')
     throw unreachable(`Holdfast has not answered the callback for ${key}`, failure ?? error);
@@ -324,7 +324,7 @@ function refused(key: string, error: unknown, failure: HoldfastError | undefined
 /**
  * Releases the lease in a step, which the SDK repeats after an error. If the last try fails too, only a warning is logged, because the body has done its work.
  */
-async function released(
+async function releaseInStep(
   ctx: DurableContext,
   holdfast: Holdfast,
   { key, leaseId }: { key: string; leaseId: string },

@@ -3,7 +3,7 @@ import type { components } from './contract.ts';
 type Schemas = components['schemas'];
 type ServiceErrorCode = Schemas['Problem']['code'];
 
-/** Why a lease was lost. The service names the reason, except for `deadline` and `maxHold`, which are by the clocks of this process. */
+/** Why a lease was lost. The service names the reason, except for `deadline` and `maxHold`, which come from the clocks of this process. */
 export type LossReason = Schemas['LeaseLost']['reason'] | 'deadline' | 'maxHold';
 
 /** The fields of each error, by its code. Errors that the client makes itself have no `traceId`. */
@@ -29,7 +29,7 @@ export type ErrorCode = keyof ErrorFields;
 const BRAND = Symbol.for('holdfast.error');
 
 /**
- * The error of every failed call. Branch on `code`, by `isHoldfastError`. An aborted call throws the reason of its signal instead.
+ * The error of every failed call. Branch on `code`, with `isHoldfastError`. An aborted call throws the reason of its signal instead.
  * @example
  * try {
  *   await holdfast.withLease('nightly', buildReport);

@@ -79,7 +79,7 @@ export interface Held<Taken = Lease> {
   lease: Taken;
   /** Releases the lease within the remaining time. Never rejects. */
   end(): Promise<void>;
-  /** Lets the process end, without a release. `end` does so too. */
+  /** Lets the process end without a release. `end` calls it after the release. */
   stop(): void;
 }
 

@@ -157,7 +157,7 @@ export class Holdfast extends Calls {
    * undefined if another caller still works
    * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`, or if a slot
    * that sorts after every period of `per` is done; LeaseLost if the run was lost before the result was stored; OutcomeUnknown if the work has run, and no
-   * answer says whether the slot is done; what the work throws; TypeError if `work` is no function or `zone` no time zone; the errors of every call
+   * answer says whether the slot is done; what the work throws; TypeError if `work` is not a function or `zone` is not a time zone; the errors of every call
    * @example
    * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
    */

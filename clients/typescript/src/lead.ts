@@ -48,6 +48,6 @@ export async function lead(
   }
 }
 
-/** True if the error comes from the signal: `fetch` throws the reason of its signal, and the timers of Node throw an error with the reason as its cause. */
+/** True if the error comes from the signal: `fetch` throws the reason of its signal, and Node's timers throw an error with the reason as its cause. */
 const isAbort = (error: unknown, { aborted, reason }: AbortSignal): boolean =>
   aborted && (error === reason || (error as Error | undefined)?.cause === reason);

@@ -240,7 +240,7 @@ function leaseOf(state: LeaseState): Lease {
 const leftMs = ({ core, term }: LeaseState): number => term.lastsMs - since(core.by, term.sentAt);
 const holdLeftMs = ({ core, holdMs, acquiredAt }: LeaseState): number => holdMs - since(core.by, acquiredAt);
 
-/** Ends the lease if its time is up. @returns why the lease is over, if it is */
+/** Ends the lease if it has expired by the clocks of this process. @returns why the lease is over, if it is */
 function check(state: LeaseState): HoldfastError | undefined {
   // Not `<= 0`: an answer that is not a grant has no numbers, and NaN must count as lost.
   if (!state.over && !(leftMs(state) > 0)) lose(state, 'deadline');

@@ -75,7 +75,7 @@ export class ManualClock implements Surroundings {
 const soon: (act: () => void) => unknown =
   (globalThis as { setImmediate?: typeof setImmediate }).setImmediate ?? setTimeout;
 
-/** Waits until all work is done that does not wait for a timer. */
+/** Waits until all work that does not wait for a timer is done. */
 export async function settled(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise<void>((resolve) => soon(resolve));
 }

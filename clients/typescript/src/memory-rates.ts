@@ -22,7 +22,7 @@ type View = Schemas['RateKey'];
 
 /** The record of a key, until an operator forgets it. */
 interface Row extends Pick<View, 'rates' | 'ratesBefore' | 'by' | 'at'> {
-  /** In epoch microseconds, as in the service. */
+  /** The moment up to which all reservations have paid, in epoch microseconds. */
   paidUntil?: number;
   /** The name of the last request, with its charge. */
   last?: string | undefined;

@@ -38,7 +38,7 @@ export const leaseOf = (context: object): Lease | undefined => Reflect.get(conte
 
 /**
  * A middleware that acquires a lease or a permit before the handler, and releases it after the handler, even if the handler fails. The handler reads the lease
- * by `leaseOf(context)`, and other middlewares by `request.internal.lease`.
+ * with `leaseOf(context)`, and other middlewares find it in `request.internal.lease`.
  *
  * Register `middyLease` after the middlewares that parse the event or may answer early, and before those that must run under the lease. If a later
  * middleware answers early, middy calls neither `after` nor `onError`, so the lease would stay until it expires.

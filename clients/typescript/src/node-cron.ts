@@ -11,10 +11,10 @@ export interface NodeCronCoordinator {
 const FIRE = /^(.*):(\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z)$/s;
 
 /** The shortest ttl of the service, in seconds. */
-const LEAST_TTL_SECONDS = 2;
+const MIN_TTL_SECONDS = 2;
 
 /** The longest ttl of the service, in seconds. The heartbeats of the client extend the lease of a run that takes longer. */
-const MOST_TTL_SECONDS = 86_400;
+const MAX_TTL_SECONDS = 86_400;
 
 /**
  * Lets only one of several processes run a node-cron task each time that it fires. The key is the name of the task, and the slot is the time for which it
@@ -34,7 +34,7 @@ export function nodeCronCoordinator(
   return {
     async shouldRun(key, ttlMs) {
       const [, name = key, slot] = FIRE.exec(key) ?? [];
-      const ttlSeconds = Math.min(MOST_TTL_SECONDS, Math.max(LEAST_TTL_SECONDS, Math.ceil(ttlMs / 1000)));
+      const ttlSeconds = Math.min(MAX_TTL_SECONDS, Math.max(MIN_TTL_SECONDS, Math.ceil(ttlMs / 1000)));
       // The service requires that a result is kept at least as long as the lease of its run.
       const keepSeconds = options.keepSeconds && Math.max(options.keepSeconds, ttlSeconds);
       try {

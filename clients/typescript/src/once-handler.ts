@@ -19,7 +19,7 @@ export type OnceHandlerOptions<Event, Key extends string | undefined> = Omit<
     holdfast: Holdfast;
     /** The key, such as the id of the message. If the function returns `undefined` for an event, the handler runs for each delivery. */
     key: ByEvent<Event, Key>;
-    /** Runs the handler one time in each period, such as `1d` or `1w`. Without `per` and `slot`, a key is done until `keepSeconds` are over. */
+    /** Runs the handler once in each period, such as `1d` or `1w`. Without `per` and `slot`, a key is done until `keepSeconds` are over. */
     per?: string | undefined;
     /**
      * The time zone in which days and weeks begin, as an IANA name. The default is UTC.

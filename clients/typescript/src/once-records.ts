@@ -4,7 +4,7 @@ import { type OnceHandlerOptions, onceHandler, type RunOf } from './once-handler
 import { type BatchRecord, batchHandler, hook, inOrder, type RecordOptions } from './record-batches.ts';
 
 /**
- * Runs a handler once for the key of each record in a batch of SQS, Kinesis or a DynamoDB stream, even if a record is delivered twice. The event source needs
+ * Runs a handler once for the key of each record in an SQS, Kinesis or DynamoDB stream batch, even if a record is delivered twice. The event source needs
  * `ReportBatchItemFailures`.
  *
  * A record whose key is done counts as handled. A record is delivered again if its handler fails, or if another invocation works for its key. With it come all

@@ -1,4 +1,4 @@
-import { type LockOptions, obtain } from './acquire.ts';
+import { acquireOrReadSlot, type LockOptions } from './acquire.ts';
 import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import type { Lease } from './lease.ts';
@@ -10,7 +10,7 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 export type SlotOptions =
   | {
       /**
-       * Runs the work one time in each period, such as `15m`, `1h`, `1d` or `1w`. The period is the one in which the call arrives, by the clock of the
+       * Runs the work once in each period, such as `15m`, `1h`, `1d` or `1w`. The period is the one in which the call arrives, by the clock of the
        * service, even if the call then waits beyond its end. A week begins on Monday.
        */
       per?: string | undefined;
@@ -75,7 +75,7 @@ export type OnceAnswer<Result> =
   /** A later slot is done, so nobody will work for this slot. `by`, `at` and `fence` are those of the later slot. */
   | (DoneBy & { outcome: 'superseded'; doneSlot: string; result?: undefined });
 
-/** The answer for a slot that is done, or a run, which must end by `complete` or `release`. */
+/** The answer for a slot that is done, or a run, which must end with `complete` or `release`. */
 export type Begun = Exclude<OnceAnswer<unknown>, { outcome: 'ran' }> | BegunRun;
 
 export interface BegunRun {
@@ -100,7 +100,7 @@ export interface BegunRun {
 }
 
 /** The most bytes of JSON that a slot keeps. */
-const MOST_BYTES = 4096;
+const MAX_BYTES = 4096;
 
 /** How long to try to store a result, in milliseconds. */
 const COMPLETE_MS = 30_000;
@@ -121,7 +121,7 @@ export function begin(core: Core, key: string, holder: string, options: Options)
 /** Begins the work of a slot, or gets its result. @throws HoldfastError as `Holdfast.once` */
 export async function beginAny(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
   let end = (grant: Grant, timeoutMs: number) => tryRelease(core, grant, timeoutMs);
-  const got = await obtain(core, key, holder, {
+  const got = await acquireOrReadSlot(core, key, holder, {
     ...options,
     once: { end: (...how) => end(...how), withdraw: (request) => withdrawRun(core, request, options.releaseTimeoutMs) },
   });
@@ -210,7 +210,7 @@ interface Grant {
 function storable(result: unknown): { result?: unknown } {
   try {
     const text = JSON.stringify(result) as string | undefined;
-    if (text !== undefined && new TextEncoder().encode(text).length <= MOST_BYTES) return { result };
+    if (text !== undefined && new TextEncoder().encode(text).length <= MAX_BYTES) return { result };
   } catch {
     // The result contains a cycle or a BigInt. The work is done all the same.
   }

@@ -28,7 +28,7 @@ export interface Rate {
 export interface RatesOptions {
   /** Up to four rates of the key. After the grant, the client reserves a start at these rates, and waits for that moment, within `waitMs`. */
   rates?: readonly Rate[] | undefined;
-  /** True if the `units` are an estimate, which you correct by `lease.settle` after the work. */
+  /** True if the `units` are an estimate, which you correct with `lease.settle` after the work. */
   settle?: boolean | undefined;
 }
 

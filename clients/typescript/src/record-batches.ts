@@ -10,7 +10,7 @@ export interface BatchRecord {
   dynamodb?: { SequenceNumber?: string | undefined } | undefined;
 }
 
-/** The records of a batch that must be delivered again. In a stream, the first of them also brings all records after it. */
+/** The records of a batch that must be delivered again. In a stream, the first failed record and all records after it are delivered again. */
 export interface BatchResponse {
   batchItemFailures: { itemIdentifier: string }[];
 }
@@ -47,7 +47,7 @@ export const batchHandler =
   <Message extends BatchRecord, Context extends LambdaContext>({
     key,
     concurrency = 1,
-    onFailure = logged,
+    onFailure = log,
     start,
   }: Batch<Message, Context>) =>
   async ({ Records }: { Records: Message[] }, context: Context): Promise<BatchResponse> => {
@@ -156,7 +156,7 @@ const idOf = ({ messageId, kinesis, dynamodb }: BatchRecord): string =>
   messageId ?? kinesis?.sequenceNumber ?? dynamodb?.SequenceNumber ?? '';
 
 /** A held key is not a fault, so it is logged in one line, without a stack. */
-function logged(error: unknown, records: BatchRecord[]): void {
+function log(error: unknown, records: BatchRecord[]): void {
   const ids = records.map(idOf);
   if (isHeld(error)) console.error(`held: ${ids}: ${error.message}`);
   else console.error(`failed: ${ids}:`, error);

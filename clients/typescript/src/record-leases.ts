@@ -46,10 +46,10 @@ export const leasedRecords =
       ...{ key: options.key, concurrency, onFailure },
       start: (context) => {
         const left = () => context.getRemainingTimeInMillis();
-        /** At this remaining time of the invocation, in milliseconds, no record waits any longer. */
-        const waitedOutMs = left() - maxWaitMs({ ...options, rates }, left());
+        /** Records stop waiting when this much time of the invocation is left, in milliseconds. */
+        const stopWaitingAtLeftMs = left() - maxWaitMs({ ...options, rates }, left());
         // A request may replace others only if it can wait, even for a moment.
-        const waitLeftMs = () => Math.max(options.replace ? 1 : 0, left() - waitedOutMs);
+        const waitLeftMs = () => Math.max(options.replace ? 1 : 0, left() - stopWaitingAtLeftMs);
 
         /** Waits for the start of a record. @throws HoldfastError RateExceeded, after the record was deferred */
         const start = async (record: Message, lease: Lease): Promise<void> => {

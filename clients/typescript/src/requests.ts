@@ -19,7 +19,7 @@ interface CommonOptions {
 }
 
 /**
- * How to reach the service: over HTTP by `endpoint`, or by a `transport`: of `holdfast-client/lambda`, `holdfast-client/direct` or
+ * How to reach the service: over HTTP at an `endpoint`, or through a `transport`: that of `holdfast-client/lambda`, `holdfast-client/direct` or
  * `holdfast-client/testing`. With a transport, `fetch` sends uploads.
  */
 export type HoldfastOptions = CommonOptions &

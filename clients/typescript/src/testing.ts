@@ -30,7 +30,7 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
  * `readLeases`, and the calls of `once` and of rates (`readOnce` and `readRates` for one key). Every other call is `Refused`.
  *
  * The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the input, the order
- * of a list by `sort`, lost responses and clocks that differ. To test these, run the service of `npm start`.
+ * of a sorted list, lost responses and clocks that differ. To test these, run the service of `npm start`.
  * @example
  * const service = new MemoryService();
  * const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
