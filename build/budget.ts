@@ -1,7 +1,7 @@
 import budgets from './size-budget.json' with { type: 'json' };
 import { sizeOf } from './sizes.ts';
 
-/** By function, in kilobytes of 1000 bytes: what a cold start loads, and the whole zip before compression. */
+/** The limits of each function, in kilobytes of 1000 bytes: what a cold start loads, and the whole zip before compression. */
 type Budgets = Record<string, { loaded: number; all: number } | undefined>;
 
 /**

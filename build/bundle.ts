@@ -23,8 +23,8 @@ export async function bundle(source: string, folder: string): Promise<Inputs> {
       sourcemap: true,
       entryFileNames: '[name].mjs',
       chunkFileNames: '[name]-[hash].mjs',
-      // Each file costs 0.3 ms of a cold start, so all code of the start goes into one file, except helpers of the bundler. Other files are loaded
-      // by `import()`.
+      // Each file costs 0.3 ms of a cold start, so all code of the start goes into one file, except helpers of the bundler. An
+      // `import()` loads the other files.
       codeSplitting: { groups: [{ name: 'start', tags: ['$initial'] }] },
     },
   });

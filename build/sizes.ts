@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** In bytes of minified JavaScript. */
+/** The size of a function, in bytes of minified JavaScript. */
 export interface Size {
-  /** What index.mjs loads at once, and so every cold start. */
+  /** What every cold start loads: index.mjs and its static imports. */
   loaded: number;
   loadedGzip: number;
   /** The whole zip, with the files that are loaded later or never. */

@@ -116,10 +116,10 @@ function tag(version: string, commit: string, notes: string): void {
 
 function faults(): string[] {
   const wanted = new Set([...versions(readFileSync('CHANGELOG.md', 'utf8')).keys()].map(tagOf));
-  const standing = new Set(git('tag', '--list', 'v*').split('\n').filter(Boolean));
+  const current = new Set(git('tag', '--list', 'v*').split('\n').filter(Boolean));
   return [
-    ...[...wanted].filter((tag) => !standing.has(tag)).map((tag) => `there is no tag ${tag}`),
-    ...[...standing].filter((tag) => !wanted.has(tag)).map((tag) => `CHANGELOG.md has no version for the tag ${tag}`),
+    ...[...wanted].filter((tag) => !current.has(tag)).map((tag) => `there is no tag ${tag}`),
+    ...[...current].filter((tag) => !wanted.has(tag)).map((tag) => `CHANGELOG.md has no version for the tag ${tag}`),
   ];
 }
 

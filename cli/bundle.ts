@@ -10,7 +10,7 @@ import { bundlePage } from '../console/bundle.ts';
 import { SEARCH_FILE } from './src/aws/file.ts';
 
 /**
- * Writes the program that looks for AWS credentials with the providers of AWS. The command starts it only if its environment has no credentials.
+ * Writes the program that searches for AWS credentials with the AWS providers. The command starts it only if its environment has no credentials.
  * @returns the npm packages whose code is in the program
  */
 export const bundleSearch = (folder: string): Promise<BundledPackage[]> =>
@@ -57,7 +57,7 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
 
 /**
  * Our own property names that the minifier shortens. The minifier cannot tell whose a property is, so none of them may also be a property of the service, the
- * command line, the providers of credentials, the parts of Node and of browsers that we use, or the JSON that we print.
+ * command line, the credential providers, the parts of Node and browsers that we use, or the JSON that we print.
  */
 export const OWN_OF_VERBS =
   'after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed connect ' +
@@ -80,7 +80,7 @@ const shortened = (names: string): MinifyOptions => ({
 
 /**
  * The first lines of the command, which unpack the others. They listen to SIGUSR1, because otherwise it opens a debugger. The code is the body of a function,
- * which receives `require`, `self` and `page`: `require` is faster than an import, which reads each export of a module of Node.
+ * which receives `require`, `self` and `page`: `require` is faster than an import, which reads each export of a Node module.
  */
 const unpacking = (packed: string, notice: string): string => `#!/usr/bin/env node
 ${notice}import{createRequire as c}from"node:module"

@@ -12,20 +12,20 @@ interface Element {
  * Takes the place of an expression while htm reads a template. In a text it becomes a mark, and in spread properties a property, so that it can be found
  * again.
  */
-class Slot {
-  readonly #place: number;
+class Placeholder {
+  readonly #index: number;
 
-  constructor(place: number) {
-    this.#place = place;
-    Object.assign(this, { [`...${place}`]: this });
+  constructor(index: number) {
+    this.#index = index;
+    Object.assign(this, { [`...${index}`]: this });
   }
 
-  get place(): number {
-    return this.#place;
+  get index(): number {
+    return this.#index;
   }
 
   toString(): string {
-    return `\0${this.#place}\0`;
+    return `\0${this.#index}\0`;
   }
 }
 
@@ -51,8 +51,8 @@ export function compileTemplates(code: string): string {
     for (const { start, end, quasi } of templates) {
       if (start < at || end > to) continue;
       const texts = quasi.quasis.map(({ value }) => value.cooked ?? '');
-      const slots = quasi.expressions.map((_, place) => new Slot(place));
-      const tree = read(Object.assign(texts, { raw: texts }), ...slots);
+      const placeholders = quasi.expressions.map((_, index) => new Placeholder(index));
+      const tree = read(Object.assign(texts, { raw: texts }), ...placeholders);
       const values = quasi.expressions.map((value) => `(${compiled(value.start, value.end)})`);
       text += code.slice(at, start) + expressionOf(tree, values);
       at = end;
@@ -73,7 +73,7 @@ interface Template {
 
 /** The code of a value that htm has read. @param values the code of the expressions of the template */
 function expressionOf(value: unknown, values: string[]): string {
-  if (value instanceof Slot) return values[value.place] ?? '';
+  if (value instanceof Placeholder) return values[value.index] ?? '';
   if (Array.isArray(value)) return `[${value.map((one) => expressionOf(one, values))}]`;
   if (typeof value === 'string') return textOf(value, values);
   if (value === true || value === null || value === undefined) return `${value ?? null}`;

@@ -29,7 +29,7 @@ export function breakingChanges(earlier: Document, later: Document): BreakingCha
   return [...byName.values()];
 }
 
-/** The comparison takes a new description beside `anyOf` for a removal of all its choices, so descriptions must go. */
+/** The comparison mistakes a new description beside `anyOf` for a removal of all choices, so we compare without descriptions. */
 function withoutDescriptions<Part>(part: Part): Part {
   if (Array.isArray(part)) return part.map(withoutDescriptions) as Part;
   if (typeof part !== 'object' || part === null) return part;

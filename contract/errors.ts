@@ -269,7 +269,7 @@ function problem(code: ErrorCode): z.ZodMiniType {
   return schema;
 }
 
-/** By status, what API Gateway answers itself if it called no function, or the function did not answer in time. */
+/** What API Gateway answers itself with each status, if it called no function, or the function did not answer in time. */
 export const GATEWAY_ANSWERS: Readonly<Record<number, string>> = {
   401: 'The request does not carry a valid token.',
   403: 'The caller has no permission for this route.',

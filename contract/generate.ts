@@ -52,11 +52,11 @@ async function main(): Promise<boolean> {
       ...(values.release ? [{ file: `contract/released/${packageJson.version}.json`, text: document() }] : []),
     ]) {
       const path = join(ROOT, file);
-      const standing = await readFile(path, 'utf8').catch(() => '');
+      const current = await readFile(path, 'utf8').catch(() => '');
       if (!values.check) {
         await mkdir(dirname(path), { recursive: true });
         await writeFile(path, text);
-      } else if (text !== standing) {
+      } else if (text !== current) {
         console.error(`${file} is out of date: run npm run contract, and commit what it writes`);
         return false;
       }

@@ -31,7 +31,7 @@ export async function ask(question: string): Promise<boolean> {
 }
 
 /** @param more further options for the advice @throws Refusal if the command has to ask, but there is no terminal */
-export function mustAsk(yes: boolean, more = ''): void {
+export function assertCanAsk(yes: boolean, more = ''): void {
   if (!yes && !process.stdin.isTTY)
     throw new Refusal(`there is no terminal to ask at: add --yes${more}. Nothing was changed`);
 }

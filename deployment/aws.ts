@@ -27,19 +27,19 @@ export interface PlaceOptions {
 /** The form of all names of regions, even of future ones. */
 const REGION = /^[a-z]{2,}(-[a-z]+)+-\d{1,2}$/;
 
-/** How long it may take to resolve the name of AWS and to connect, in milliseconds. */
+/** How long it may take to resolve the host name and to connect, in milliseconds. */
 const CONNECT_MS = 5000;
 
 /** The errors for a region that does not exist, because its hosts do not have an address. */
 const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|TimeoutError/;
 
-/** What the SDK says if no place has credentials. */
+/** What the SDK says if it finds no credentials. */
 const NONE_FOUND = /Could not load credentials from any providers/;
 
 /**
  * Uses the credentials and the region that every AWS SDK would use.
- * @throws Refusal if the region is missing or unknown, if AWS does not answer there, or if it does not accept the credentials. Also if they are for
- * another account than the one that was named
+ * @throws Refusal if the region is missing or unknown, if AWS does not answer there or does not accept the credentials, or if the credentials are
+ * for another account than `account`
  */
 export async function connect(
   { region: given, account: expected }: PlaceOptions,
@@ -91,7 +91,7 @@ function checkRegion(region: string): void {
 const MAX_OFFSET_MS = 5000;
 
 /**
- * The time of AWS, because a fence must not be ahead of it. The clock of the operator's machine may be wrong by hours without anybody noticing: the
+ * The time by the AWS clock, because a fence must not be ahead of it. The clock of the operator's machine may be wrong by hours without anybody noticing: the
  * SDK silently corrects the time of its signatures.
  * @returns epoch milliseconds, rounded down to the second
  * @throws Refusal with both times if the clock of the machine is wrong

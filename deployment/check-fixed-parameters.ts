@@ -20,7 +20,7 @@ interface Change {
   /** For each parameter of a table or the bucket, the name that the stack makes up if the parameter is empty. */
   own: Values;
   /** The pseudo parameters for the account and the region. */
-  place: Values;
+  pseudoValues: Values;
 }
 
 /**
@@ -31,9 +31,9 @@ interface Change {
  * @throws Refusal that names each parameter which would change
  */
 export function checkFixedParameters(template: CloudFormationTemplate, change: Change): string {
-  const { deployed, previous, next, allowed, own, place } = change;
-  const after = checkedIn(template, { ...next, ...place });
-  const changes = changesToAllow(checkedIn(deployed, { ...previous, ...place }), after);
+  const { deployed, previous, next, allowed, own, pseudoValues } = change;
+  const after = checkedIn(template, { ...next, ...pseudoValues });
+  const changes = changesToAllow(checkedIn(deployed, { ...previous, ...pseudoValues }), after);
   const isKnown = ({ name }: ParameterChange) => name in (template.Parameters ?? {});
   const other = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
   const unknown = changes.filter((one) => !isKnown(one));

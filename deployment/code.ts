@@ -22,7 +22,7 @@ export const defaultCodeBucket = ({ account, region }: Aws, isBounded = false): 
   `holdfast-${isBounded ? 'bounded-' : ''}code-${account}-${region}`;
 
 export interface UploadedTemplate {
-  /** It names the version of the object, if the bucket keeps versions. */
+  /** The URL of the template, with the version of the object if the bucket keeps versions. */
   TemplateURL: string;
   /** The template of the release, with the version of each zip added. */
   text: string;
@@ -114,7 +114,7 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
   );
 }
 
-/** The answers of S3 if another deployment of the account creates the same bucket meanwhile. In us-east-1, S3 then reports success instead. */
+/** What S3 answers if another deployment of the account creates the same bucket meanwhile. In us-east-1, S3 then reports success instead. */
 const MADE_BY_ANOTHER = new Set(['BucketAlreadyOwnedByYou', 'OperationAborted']);
 
 /** @returns whether this deployment must set the bucket up. False if another deployment has created it meanwhile, because that one sets it up */
@@ -141,16 +141,16 @@ async function createBucket({ s3, account, region }: Aws, bucket: string): Promi
  */
 async function provideObject(
   { s3 }: Aws,
-  place: { Bucket: string; Key: string },
+  location: { Bucket: string; Key: string },
   content: Buffer,
 ): Promise<string | undefined> {
   const ChecksumSHA256 = createHash('sha256').update(content).digest('base64');
   // A caller that may only write gets an error here, and then puts the object.
-  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined);
+  const there = await s3.send(new HeadObjectCommand({ ...location, ChecksumMode: 'ENABLED' })).catch(() => undefined);
   const isSame = there?.ChecksumSHA256 === ChecksumSHA256;
   const { VersionId } = isSame
     ? there
-    : await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumSHA256 }));
+    : await s3.send(new PutObjectCommand({ ...location, Body: content, ChecksumSHA256 }));
   // An object has the version `null` if it was written before the bucket kept versions.
   return VersionId === 'null' ? undefined : VersionId;
 }

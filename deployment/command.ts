@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { ACCEPTED_OUTPUT } from '../shared/fixed-parameters.ts';
 import { readArtifact } from './artifact.ts';
-import { ask, mustAsk } from './ask.ts';
+import { ask, assertCanAsk } from './ask.ts';
 import { connect } from './aws.ts';
 import { deploy, type Observer } from './deploy.ts';
 import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
@@ -41,7 +41,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
     }
     const stage = only('stage', values.stage);
     const { plan, yes, create } = values;
-    const place = { region: only('region', values.region), account: only('account', values.account) };
+    const location = { region: only('region', values.region), account: only('account', values.account) };
     if (stage === undefined) throw new Refusal(`--stage is missing\n${USAGE}`);
     const artifact = await readArtifact(folder);
     const order = readRequest(artifact.template, {
@@ -55,8 +55,8 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       isPlan: plan,
       roleArn: only('role-arn', values['role-arn']),
     });
-    if (!plan) mustAsk(yes, ' and, for a new stack, --create. --plan shows the changes');
-    const stack = await deploy(await connect(place), { artifact, order }, observer(yes));
+    if (!plan) assertCanAsk(yes, ' and, for a new stack, --create. --plan shows the changes');
+    const stack = await deploy(await connect(location), { artifact, order }, observer(yes));
     if (!stack) return plan ? 0 : DECLINED;
     for (const line of resultOf(stack)) console.log(line);
     return 0;

@@ -5,7 +5,7 @@ import type { Aws } from './aws.ts';
 import { hasCodeBucket, upload } from './code.ts';
 import { changedResources } from './differences.ts';
 import { makePlan, PENDING, type Plan } from './plan.ts';
-import type { Order } from './request.ts';
+import type { ParsedRequest } from './request.ts';
 import * as stacks from './stack.ts';
 import { pseudoParameters } from './storage.ts';
 import type { Values } from './values.ts';
@@ -21,7 +21,7 @@ export interface Observer {
 
 interface Deployment {
   artifact: Artifact;
-  order: Order;
+  order: ParsedRequest;
 }
 
 /**
@@ -69,11 +69,13 @@ const emptyStackLeft = (name: string): string =>
 
 /** Compares the templates, because CloudFormation cannot make a change set without an upload, or for a stack that it failed to create. */
 function resourcesOf(aws: Aws, { template }: Artifact, { deployed, previous, next }: Plan): Change[] {
-  const place = pseudoParameters(aws);
-  const from = deployed && { template: deployed, values: { ...previous, ...place } };
-  return changedResources(from, { template, values: { ...next, ...place } }).map(({ action: Action, type, id }) => ({
-    ResourceChange: { Action, ResourceType: type, LogicalResourceId: id },
-  }));
+  const pseudoValues = pseudoParameters(aws);
+  const from = deployed && { template: deployed, values: { ...previous, ...pseudoValues } };
+  return changedResources(from, { template, values: { ...next, ...pseudoValues } }).map(
+    ({ action: Action, type, id }) => ({
+      ResourceChange: { Action, ResourceType: type, LogicalResourceId: id },
+    }),
+  );
 }
 
 /** @returns undefined if the operator did not confirm */

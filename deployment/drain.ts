@@ -10,15 +10,15 @@ import { refuseState } from './states.ts';
 import { stopCommand } from './stop-command.ts';
 import { type BoundHolder, heldIn } from './table-use.ts';
 
-/** A call of acquire that began before the drain may still grant a lease. Calls end within these milliseconds. */
+/** An acquire that began before the drain may still grant a lease. This long after the drain, all such calls have ended. */
 const LONGEST_CALL_MS = 30_000;
 
 const POLL_MS = 10_000;
 
-const MOST_KEYS_NAMED = 5;
+const MAX_KEYS_NAMED = 5;
 
 /** The most bound leases that are listed, one on each line. */
-const MOST_BOUND_NAMED = 20;
+const MAX_BOUND_NAMED = 20;
 
 /** How a drain reports its progress, and asks for consent. */
 interface Observer {
@@ -69,13 +69,13 @@ export async function drain(
   observer.say(`Waiting ${LONGEST_CALL_MS / 1000} seconds for calls of acquire that are still running`);
   await clock.sleep(LONGEST_CALL_MS);
   const said = new Set<string>();
-  const sayOnce = (line: string) => {
+  const sayIfNew = (line: string) => {
     if (!said.has(line)) observer.say(line);
     said.add(line);
   };
   for (;;) {
     const { passing, bound } = await useOf(aws, stack);
-    for (const line of bound?.lines ?? []) sayOnce(line);
+    for (const line of bound?.lines ?? []) sayIfNew(line);
     if (passing === undefined && bound === undefined) break;
     const notDrained = `${stack.StackName} is not drained: ${passing ?? bound?.summary}. Acquire stays stopped`;
     if (passing === undefined)
@@ -84,7 +84,7 @@ export async function drain(
       throw new Error(
         `${notDrained}. To go on waiting, run holdfast drain. To start acquire again, run holdfast resume`,
       );
-    sayOnce(`Waiting: ${passing}`);
+    sayIfNew(`Waiting: ${passing}`);
     await clock.sleep(POLL_MS);
   }
   observer.say(`${stack.StackName} is drained. holdfast resume starts acquire again`);
@@ -155,13 +155,13 @@ async function useOf(aws: Aws, stack: Stack): Promise<Use> {
   const ofBound = new Set(bound.map(({ key }) => key));
   const behind = waiting.filter((key) => ofBound.has(key)).length;
   const others = waiting.length - behind;
-  const named = keys.length > 0 ? ` (${first(keys.map(shown), MOST_KEYS_NAMED).join(', ')})` : '';
+  const named = keys.length > 0 ? ` (${first(keys.map(shown), MAX_KEYS_NAMED).join(', ')})` : '';
   return {
     ...(held + others > 0 && { passing: `${held} leases or permits are held${named}, ${others} calls or tasks wait` }),
     ...(bound.length > 0 && {
       bound: {
         summary: `${bound.length} leases or permits are bound to executions, and ${behind} calls or tasks wait behind them`,
-        lines: first(bound.map(described), MOST_BOUND_NAMED),
+        lines: first(bound.map(described), MAX_BOUND_NAMED),
       },
     }),
   };

@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { CloudWatchLogsClient, GetQueryResultsCommand, StartQueryCommand } from '@aws-sdk/client-cloudwatch-logs';
 import { Output } from '../cli/src/output.ts';
-import { nameOf } from '../cli/src/verbs/words.ts';
+import { nameOf } from '../cli/src/verbs/texts.ts';
 import { type Aws, connect } from './aws.ts';
 import { existingStack, outputOf } from './drain.ts';
 import { exitCodeOf, only, Refusal } from './failure.ts';
 import { historyOf, type KeyEvent, LOGGING, queryOf } from './history.ts';
-import { placeOf, TEXTS } from './stage-commands.ts';
+import { locationOf, TEXTS } from './stage-commands.ts';
 
 const SWITCH = { type: 'boolean', default: false } as const;
 
 /** The most lines that Logs Insights returns. */
-const MOST_LINES = 10_000;
+const MAX_LINES = 10_000;
 
 const POLL_MS = 1000;
 
@@ -24,20 +24,20 @@ export const historyCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
     const options = { stage: TEXTS, region: TEXTS, account: TEXTS, since: TEXTS, limit: TEXTS, json: SWITCH };
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    const { stage, place } = placeOf('history KEY', values);
+    const { stage, location } = locationOf('history KEY', values);
     const [key, other] = positionals;
     if (key === undefined || other !== undefined) throw new Refusal('usage: history KEY --stage NAME');
     const since = sinceOf(only('since', values.since) ?? '7d');
-    const limit = only('limit', values.limit) ?? String(MOST_LINES);
+    const limit = only('limit', values.limit) ?? String(MAX_LINES);
     if (!/^[1-9]\d{0,4}$/.test(limit))
       throw new Refusal(`--limit must be a whole number from 1 to 99999, not '${limit}'`);
     const output = new Output({ json: values.json, quiet: false });
-    const lines = await linesOf(await connect(place), { stage, key, since });
+    const lines = await linesOf(await connect(location), { stage, key, since });
     const events = historyOf(key, lines).slice(-Number(limit));
     if (values.json) for (const event of events) output.json(event);
     else output.table(['AT', 'EVENT', 'HOLDER', 'FENCE', 'BY'], events.map(row));
     if (events.length === 0) output.note(`the logs do not name ${key} since ${since.toISOString()}`);
-    if (lines.length === MOST_LINES) output.note(`only the last ${MOST_LINES} lines were read: give a shorter --since`);
+    if (lines.length === MAX_LINES) output.note(`only the last ${MAX_LINES} lines were read: give a shorter --since`);
     return 0;
   });
 
@@ -63,7 +63,7 @@ async function linesOf(
     ],
     startTime: Math.floor(since.getTime() / 1000),
     endTime: Math.ceil(Date.now() / 1000),
-    queryString: queryOf(key, MOST_LINES),
+    queryString: queryOf(key, MAX_LINES),
   });
   const { queryId } = await logs.send(query);
   for (;;) {

@@ -1,4 +1,4 @@
-import { duration, nameOf } from '../cli/src/verbs/words.ts';
+import { duration, nameOf } from '../cli/src/verbs/texts.ts';
 import { parkedAtOf } from '../shared/locks/line/waiters.ts';
 
 /** An event in the history of a key. Fields that no log line names are null. */
@@ -40,7 +40,7 @@ export const LOGGING = ['Acquire', 'Release', 'Withdraw', 'RepairQueues', 'Execu
   (name) => `${name}FunctionName`,
 );
 
-/** The query of CloudWatch Logs Insights for the lines of a key. */
+/** The CloudWatch Logs Insights query for the lines of a key. */
 export const queryOf = (key: string, most: number): string =>
   [
     'fields @timestamp, @message',
@@ -63,7 +63,9 @@ export function historyOf(key: string, messages: readonly string[]): KeyEvent[] 
   }
   const all = [...events.values()];
   const ends = all.filter(({ event }) => /^(released|broken)$/.test(event)).map(({ at }) => Date.parse(at));
-  const others = lines.flatMap(withoutFence).filter(({ event, at }) => event !== 'released' || !takeNear(ends, at));
+  const others = lines
+    .flatMap(withoutFence)
+    .filter(({ event, at }) => event !== 'released' || !removeEndNear(ends, at));
   return [...all, ...others].toSorted(inOrder);
 }
 
@@ -118,8 +120,8 @@ const ENDS: Record<string, KeyEvent['event']> = {
 /** The next grant names the instant of a release, but the line of the release is logged a moment later. */
 const NEAR_MS = 1000;
 
-/** Whether the next grant has already told the end that a line is about. Removes that end, because it belongs to only one line. */
-function takeNear(ends: number[], at: string): boolean {
+/** True if the line of the next grant already reported this end. Removes it from `ends`, so that it matches only one line. */
+function removeEndNear(ends: number[], at: string): boolean {
   const found = ends.findIndex((end) => Math.abs(Date.parse(at) - end) < NEAR_MS);
   if (found >= 0) ends.splice(found, 1);
   return found >= 0;

@@ -26,15 +26,15 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     const region = only('region', values.region);
     if (!table) throw new Refusal('usage: lift-fences --table NAME [--region REGION] [--yes]');
     const aws = await connect({ region });
-    const place = `account ${aws.account}, region ${aws.region}`;
+    const location = `account ${aws.account}, region ${aws.region}`;
     const key = await keyOfTable(aws, table);
-    if (key === undefined) throw new Refusal(`there is no table ${table} in ${place}`);
+    if (key === undefined) throw new Refusal(`there is no table ${table} in ${location}`);
     if (key !== KEY) throw new Refusal(`${table} is not a table of leases: its key is ${key}`);
     const now = await timeOfAws(aws, table);
     const use = values.yes ? undefined : await useOf(aws.dynamodb, table, now);
     if (use && !(await mayLift(use))) return DECLINED;
     const lifted = await liftFences(aws.dynamodb, table, now);
-    console.log(`${lifted} fences of ${table} in ${place} were lifted`);
+    console.log(`${lifted} fences of ${table} in ${location} were lifted`);
     const { bound } = await heldIn(aws.dynamodb, table, now);
     for (const line of breaking(bound)) console.log(line);
     return 0;

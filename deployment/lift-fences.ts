@@ -8,7 +8,7 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { ALONE } from '../shared/locks/record/identity.ts';
 
-/** How far a granted fence may be ahead of the clock of AWS, in milliseconds. */
+/** How far a granted fence may be ahead of the AWS clock, in milliseconds. */
 const MARGIN_MS = 60_000;
 
 /** How long TTL must keep a record after the clock has passed its lifted fence, in seconds. */
@@ -22,7 +22,7 @@ const KEPT_SECONDS = {
  * Lifts every fence of a restored table above those that were granted after the point in time of the restore. Fences follow the clock, so a minute
  * from now is above all of them. A fence that is already higher stays. A lifted fence is ahead of the clock, so TTL must not delete its record
  * before the clock has passed the fence: the next grant would then have a lower one.
- * @param now epoch milliseconds by the clock of AWS
+ * @param now epoch milliseconds by the AWS clock
  * @returns how many fences were lifted
  */
 export async function liftFences(dynamodb: DynamoDBClient, table: string, now: number): Promise<number> {
@@ -50,15 +50,15 @@ async function lift(
 ): Promise<boolean> {
   const { key } = item;
   if (!key) return false;
-  let standing: Item | undefined = item;
-  while (standing && Number(standing.fence?.N) < to)
+  let current: Item | undefined = item;
+  while (current && Number(current.fence?.N) < to)
     try {
-      const update = updateOf(standing, to);
+      const update = updateOf(current, to);
       await dynamodb.send(new UpdateItemCommand({ TableName: table, Key: { key }, ...update }));
       return true;
     } catch (error) {
       if (!(error instanceof ConditionalCheckFailedException)) throw error;
-      standing = error.Item;
+      current = error.Item;
     }
   return false;
 }
@@ -68,9 +68,9 @@ const isHeldAlone = (item: Item): boolean =>
   item[ALONE]?.M?.i !== undefined || (item.lease_version !== undefined && item.used === undefined);
 
 /** Sets the fence, and postpones the TTL if DynamoDB could otherwise delete the record too early. */
-function updateOf(standing: Item, to: number) {
-  const seen = standing.lease_expiry;
-  const kept = Math.ceil(to / 1000) + (isHeldAlone(standing) ? KEPT_SECONDS.held : KEPT_SECONDS.other);
+function updateOf(current: Item, to: number) {
+  const seen = current.lease_expiry;
+  const kept = Math.ceil(to / 1000) + (isHeldAlone(current) ? KEPT_SECONDS.held : KEPT_SECONDS.other);
   // DynamoDB never deletes a record without the TTL attribute.
   const isEarly = seen?.N !== undefined && Number(seen.N) < kept;
   return {

@@ -9,7 +9,7 @@ import { defaultCodeBucket } from './code.ts';
 import { changedParameters, changedTags } from './differences.ts';
 import { Refusal } from './failure.ts';
 import { heldCallWarnings } from './held-calls.ts';
-import { mergedTags, type Order } from './request.ts';
+import { mergedTags, type ParsedRequest } from './request.ts';
 import * as stacks from './stack.ts';
 import { checkNamesakes, checkStageLength } from './stage.ts';
 import { refuseState } from './states.ts';
@@ -54,7 +54,7 @@ const NO_TOPIC =
  */
 export async function makePlan(
   aws: Aws,
-  { artifact: { template }, order }: { artifact: Artifact; order: Order },
+  { artifact: { template }, order }: { artifact: Artifact; order: ParsedRequest },
   say: (line: string) => void,
 ): Promise<Plan> {
   const { stage, given, reset } = order;
@@ -87,17 +87,17 @@ export async function makePlan(
 async function checkRecords(
   aws: Aws,
   template: CloudFormationTemplate,
-  { plan: { stack, deployed, previous, next }, order }: { plan: Plan; order: Order },
+  { plan: { stack, deployed, previous, next }, order }: { plan: Plan; order: ParsedRequest },
 ): Promise<void> {
   const own = ownNames(aws, template, order.stage);
-  const place = pseudoParameters(aws);
+  const pseudoValues = pseudoParameters(aws);
   if (deployed) {
     // Whoever names a limit wants its new value. The check of limits is for tools that drop a limit if it is not named.
     const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
     const allowed = [...order.allowedChanges, ...named];
-    const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, own, place });
+    const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, own, pseudoValues });
     if (allowChange) next.allowChange = allowChange;
-  } else checkStageLength(template, { ...next, ...place });
+  } else checkStageLength(template, { ...next, ...pseudoValues });
   await checkStorage(aws, template, { values: next, isNew: !stack });
   await checkNamesakes(aws, { previous, next });
   const commits = next.commitsTable || (stack && own.commitsTable);
@@ -122,7 +122,7 @@ function linesOf(template: CloudFormationTemplate, { stack, deployed, previous, 
 
 /**
  * The parameters of the stack.
- * @throws Refusal if it is not a stack of Holdfast. Also if another tool such as CDK has deployed it, because the values to keep are then not known
+ * @throws Refusal if it is not a stack of Holdfast, or if another tool such as CDK has deployed it, because the values to keep are then not known
  */
 function previousValues(stack: Stack, deployed: CloudFormationTemplate): Values {
   const acquire = deployed.Resources[lambdaId('acquire')]?.Properties?.FunctionName;

@@ -21,12 +21,12 @@ export interface Request {
   mayCreate: boolean;
   /** Whether only to show what would change. */
   isPlan: boolean;
-  /** The service role of CloudFormation. Without one, CloudFormation uses the role of the stack, or else the rights of the operator. */
+  /** The role that CloudFormation assumes. Without one, CloudFormation uses the role of the stack, or else the rights of the operator. */
   roleArn?: string | undefined;
 }
 
 /** A request whose texts are parsed. */
-export interface Order {
+export interface ParsedRequest {
   stage: string;
   given: Values;
   reset: string[];
@@ -39,7 +39,7 @@ export interface Order {
 }
 
 /** @throws Refusal that names what is wrong. AWS is not asked yet */
-export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
+export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): ParsedRequest {
   const { stage, reset, allowedChanges, mayCreate, isPlan, roleArn } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
@@ -65,7 +65,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
 
 const ROLE = /^arn:[a-z-]+:iam::\d{12}:role\/[!-~]{1,512}$/;
 
-/** CloudFormation allows so many for each stack. */
+/** The most tags that CloudFormation accepts for a stack. */
 const MAX_TAGS = 50;
 
 /** The characters that are allowed by every service which has a resource in the stack. */
@@ -97,7 +97,7 @@ function faultOfTag(key: string, value: string): string | undefined {
  * The tags of a stack, with the given ones added and others removed.
  * @throws Refusal if there are too many, or the stack does not have a tag that is to be removed
  */
-export function mergedTags(previous: Tag[], { tags: given, untag }: Pick<Order, 'tags' | 'untag'>): Tag[] {
+export function mergedTags(previous: Tag[], { tags: given, untag }: Pick<ParsedRequest, 'tags' | 'untag'>): Tag[] {
   const tags = new Map([...previous, ...given].map(({ Key, Value }) => [String(Key), Value ?? '']));
   for (const key of new Set(untag))
     if (!tags.delete(key)) throw new Refusal(`the stack has no tag '${key}': leave out --untag ${key}`);

@@ -44,7 +44,7 @@ export async function find({ cloudFormation }: Aws, name: string): Promise<Found
   return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? {} : { stack };
 }
 
-/** @param emptyStack the id of the empty stack. By its name, this could delete a stack that another operator has created since */
+/** @param emptyStack the id of the empty stack. With its name, the call could delete a stack that another operator has created since */
 export async function deleteEmptyStack({ cloudFormation }: Aws, emptyStack: string): Promise<void> {
   await cloudFormation.send(new DeleteStackCommand({ StackName: emptyStack }));
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: emptyStack });
@@ -99,7 +99,7 @@ export const valuesOf = ({ Parameters = [] }: Stack): Values =>
  * Creates a change set.
  * @param sent the template that was uploaded. If CloudFormation has read another one at the URL, nothing is deployed
  * @returns undefined if nothing would change
- * @throws Refusal with the reason of CloudFormation, or if CloudFormation has read another template
+ * @throws Refusal with the reason that CloudFormation gives, or if CloudFormation has read another template
  */
 export async function propose(aws: Aws, request: Request, sent?: string): Promise<ChangeSet | undefined> {
   const { cloudFormation } = aws;

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { StackEvent } from '@aws-sdk/client-cloudformation';
-import { ask, mustAsk } from './ask.ts';
+import { ask, assertCanAsk } from './ask.ts';
 import { connect } from './aws.ts';
 import { drain, existingStack, resume } from './drain.ts';
 import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
@@ -20,10 +20,10 @@ const PATIENCE_SECONDS = '3600';
 export const drainCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
     const { values } = parseArgs({ args, options: { ...PLACE, timeout: TEXTS, yes: SWITCH } });
-    const { stage, place } = placeOf('drain', values);
+    const { stage, location: place } = locationOf('drain', values);
     const timeout = only('timeout', values.timeout) ?? PATIENCE_SECONDS;
     if (!/^\d{1,6}$/.test(timeout)) throw new Refusal(`--timeout must be whole seconds, not '${timeout}'`);
-    mustAsk(values.yes);
+    assertCanAsk(values.yes);
     const isDone = await drain(
       await connect(place),
       { stage, timeoutMs: Number(timeout) * 1000 },
@@ -39,8 +39,8 @@ export const drainCommand = (args: string[]): Promise<number> =>
 export const resumeCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
     const { values } = parseArgs({ args, options: { ...PLACE, yes: SWITCH } });
-    const { stage, place } = placeOf('resume', values);
-    mustAsk(values.yes);
+    const { stage, location: place } = locationOf('resume', values);
+    assertCanAsk(values.yes);
     return (await resume(await connect(place), { stage }, observer(values.yes))) ? 0 : DECLINED;
   });
 
@@ -51,7 +51,7 @@ export const resumeCommand = (args: string[]): Promise<number> =>
 export const parametersCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
     const { values } = parseArgs({ args, options: { ...PLACE, all: SWITCH } });
-    const { stage, place } = placeOf('parameters', values);
+    const { stage, location: place } = locationOf('parameters', values);
     const aws = await connect(place);
     const stack = await existingStack(aws, stage);
     const { Parameters = {} } = await deployedTemplate(aws, stack.StackName);
@@ -63,10 +63,10 @@ export const parametersCommand = (args: string[]): Promise<number> =>
   });
 
 /** @throws Refusal if the stage is missing, or an option is given twice */
-export function placeOf(command: string, options: { stage: string[]; region: string[]; account: string[] }) {
+export function locationOf(command: string, options: { stage: string[]; region: string[]; account: string[] }) {
   const stage = only('stage', options.stage);
   if (stage === undefined) throw new Refusal(`usage: ${command} --stage NAME`);
-  return { stage, place: { region: only('region', options.region), account: only('account', options.account) } };
+  return { stage, location: { region: only('region', options.region), account: only('account', options.account) } };
 }
 
 const observer = (yes: boolean) => ({

@@ -5,7 +5,7 @@ import { Refusal } from './failure.ts';
 import { find, valuesOf } from './stack.ts';
 import type { Values } from './values.ts';
 
-/** IAM allows so many characters in the name of a role. */
+/** The most characters that IAM accepts in the name of a role. */
 const MAX_ROLE_NAME = 64;
 
 /**

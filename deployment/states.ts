@@ -4,7 +4,7 @@ import { Refusal } from './failure.ts';
 
 const READY = /^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK|IMPORT_ROLLBACK)_COMPLETE$/;
 
-/** By status, what an operator must do before the stack can be deployed again. `without` is the option that leaves a resource out. */
+/** What an operator must do before a stack of this status can be deployed again. `without` is the option that leaves a resource out. */
 const NEXT_STEPS: Record<string, { means: string; command: string; without?: string }> = {
   UPDATE_ROLLBACK_FAILED: {
     means: 'an update failed, and CloudFormation could not roll the update back. Remove the cause, and continue',

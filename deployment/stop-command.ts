@@ -2,7 +2,7 @@ import { isDurable } from '../shared/locks/executions/allowed.ts';
 
 /**
  * The AWS CLI command that stops an execution. An operator needs it for a bound grant, which ends only with its execution.
- * @returns undefined if the text is not the ARN of an execution, which other clients may have written, or if a terminal cannot show all of it
+ * @returns undefined if the text is not an execution ARN (a third-party client may have written anything), or if a terminal cannot show it
  */
 export function stopCommand(execution: string): string | undefined {
   const [, , service, region = ''] = execution.split(':');

@@ -3,7 +3,7 @@ import type { Item } from '../shared/aws/dynamodb.ts';
 import { isBound, parseKey } from '../shared/locks/record/record.ts';
 import { isInstant } from '../shared/surroundings/clock.ts';
 
-/** In milliseconds. A restore takes longer, so a write that is more recent shows that callers use the restored table. */
+/** A write that is more recent than this shows that callers use the restored table, because a restore takes longer. In milliseconds. */
 const RECENT_MS = 300_000;
 
 /**

@@ -60,7 +60,7 @@ export function checkPlace(values: Values, { region, partition }: { region: stri
   if (problems.length > 0) throw new Refusal(problems.join('\n'));
 }
 
-/** The state machines of a namespace are those whose names begin with it and a hyphen. Those of the deployment begin with holdfast. */
+/** A namespace owns the state machines whose names begin with `<namespace>-`. The names of the deployment's own begin with `holdfast-`. */
 function overlapping({ namespaces = '' }: Values): string[] {
   const names = namespaces.split(',');
   return [...names, 'holdfast'].flatMap((name) => {
@@ -73,7 +73,7 @@ function overlapping({ namespaces = '' }: Values): string[] {
   });
 }
 
-/** CloudFormation allows so many for the value of a parameter. */
+/** The largest value of a parameter that CloudFormation accepts. */
 const MAX_BYTES = 4096;
 
 function problemOf(name: string, value: string | undefined, rules: Properties): string[] {

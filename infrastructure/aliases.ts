@@ -12,7 +12,7 @@ import { lambdaId } from './logical-ids.ts';
  * The most namespaces that the parameter `namespaces` can name. The number is fixed, because a template cannot loop without a transform,
  * and neither CDK's include nor StackSets accept templates with one.
  */
-const SLOTS = 8;
+const MAX_NAMESPACES = 8;
 
 /** The functions that tasks call. For other functions or more namespaces, an operator makes aliases (docs/authorization.md). */
 const TASK_FUNCTIONS = [
@@ -29,7 +29,7 @@ const API_ALIAS = 'HTTP';
  */
 export function addAliases(template: CloudFormationTemplate): void {
   for (const [id, resource] of Object.entries(template.Resources)) invokeAlias(template, id, resource);
-  for (let slot = 0; slot < SLOTS; slot++) addNamespace(template, slot);
+  for (let index = 0; index < MAX_NAMESPACES; index++) addNamespace(template, index);
 }
 
 const alias = (functionId: string, name: Json): TemplateResource => ({
@@ -53,13 +53,13 @@ function invokeAlias(
 }
 
 /** A namespace of the list. Fn::Select fails beyond the end of a list, so commas are appended. */
-const nameAt = (slot: number): Json => ({
-  'Fn::Select': [slot, { 'Fn::Split': [',', sub(`\${namespaces}${','.repeat(SLOTS)}`)] }],
+const nameAt = (index: number): Json => ({
+  'Fn::Select': [index, { 'Fn::Split': [',', sub(`\${namespaces}${','.repeat(MAX_NAMESPACES)}`)] }],
 });
 
-function addNamespace(template: CloudFormationTemplate, slot: number): void {
-  const condition = `Namespace${slot + 1}`;
-  const name = nameAt(slot);
+function addNamespace(template: CloudFormationTemplate, index: number): void {
+  const condition = `Namespace${index + 1}`;
+  const name = nameAt(index);
   const add = (id: string, resource: TemplateResource) => {
     template.Resources[id] = { ...resource, Condition: condition };
   };

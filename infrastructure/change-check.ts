@@ -16,7 +16,7 @@ import { RESOURCE_NAMES } from './resource-names.ts';
 /** The most characters of code that CloudFormation accepts inside a template. */
 const MAX_CODE = 4096;
 
-/** If the function does not answer, CloudFormation gives up after these seconds, instead of after an hour. */
+/** How long CloudFormation waits for the function to answer, in seconds. The default is an hour. */
 const PATIENCE_SECONDS = 300;
 
 const NAME = sub(`holdfast-\${stage}-checkChanges`);
@@ -78,7 +78,7 @@ const ACCEPTED: Json = {
   ],
 };
 
-/** The function stays outside the VPC: its response goes to a bucket of CloudFormation, which the endpoints of a VPC may block. */
+/** The function stays outside the VPC: its response goes to a CloudFormation bucket, which VPC endpoints may block. */
 const checkFunction = (): TemplateResource => ({
   Type: 'AWS::Lambda::Function',
   DependsOn: [`${CHANGE_CHECK}LogGroup`],

@@ -1,12 +1,12 @@
 import { type CloudFormationTemplate, choose, type Json, NO_VALUE, type Properties, sub } from './cloudformation.ts';
 
 /** The most names in `exclusiveTargets`. The number is fixed, because a template cannot loop without a transform. */
-const PLACES = 8;
+const MAX_TARGETS = 8;
 
 /** Lets `exclusive` start the state machines of every name in the list. Without this, the list would count as a single name. */
 export function allowExclusiveTargets({ Conditions, Resources }: CloudFormationTemplate): void {
-  for (let place = 1; place < PLACES; place++)
-    Conditions[conditionOf(place)] = { 'Fn::Not': [{ 'Fn::Equals': [nameAt(place), ''] }] };
+  for (let index = 1; index < MAX_TARGETS; index++)
+    Conditions[conditionOf(index)] = { 'Fn::Not': [{ 'Fn::Equals': [nameAt(index), ''] }] };
   const { Policies } = Resources.ExclusiveStateMachineRole?.Properties ?? {};
   const [{ PolicyDocument }] = Policies as [{ PolicyDocument: { Statement: Json[] } }];
   for (const statement of PolicyDocument.Statement) {
@@ -15,17 +15,19 @@ export function allowExclusiveTargets({ Conditions, Resources }: CloudFormationT
   }
 }
 
-const conditionOf = (place: number) => `ExclusiveTarget${place + 1}`;
+const conditionOf = (index: number) => `ExclusiveTarget${index + 1}`;
 
 /** Fn::Select fails beyond the end of a list, so commas are appended. */
-const nameAt = (place: number): Json => ({
-  'Fn::Select': [place, { 'Fn::Split': [',', sub(`\${exclusiveTargets}${','.repeat(PLACES)}`)] }],
+const nameAt = (index: number): Json => ({
+  'Fn::Select': [index, { 'Fn::Split': [',', sub(`\${exclusiveTargets}${','.repeat(MAX_TARGETS)}`)] }],
 });
 
 function ofEachName([{ 'Fn::Sub': arn }]: [{ 'Fn::Sub': string }]): Json {
-  const ofName = (place: number): Json => ({
-    'Fn::Sub': [arn.replace(`\${exclusiveTargets}`, `\${name}`), { name: nameAt(place) }],
+  const ofName = (index: number): Json => ({
+    'Fn::Sub': [arn.replace(`\${exclusiveTargets}`, `\${name}`), { name: nameAt(index) }],
   });
-  const others = Array.from({ length: PLACES - 1 }, (_, at) => choose(conditionOf(at + 1), ofName(at + 1), NO_VALUE));
+  const others = Array.from({ length: MAX_TARGETS - 1 }, (_, at) =>
+    choose(conditionOf(at + 1), ofName(at + 1), NO_VALUE),
+  );
   return [ofName(0), ...others];
 }

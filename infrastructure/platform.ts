@@ -244,8 +244,8 @@ const LISTS = ['/leases', '/once', '/rates', '/commits/in-flight', '/expired'].f
 ]);
 
 /**
- * Numbers instead of parameters, because CloudFormation does not know the types in RouteSettings and would pass a parameter on as text. For `false`
- * the limits are the quotas of an account: settings that are only left out of the template may stay.
+ * Numbers instead of parameters, because CloudFormation does not know the types in RouteSettings and would pass a parameter on as text. If `false`, the
+ * limits are set to the default quotas of an account: CloudFormation may keep settings that a template no longer has.
  */
 const LIST_THROTTLE = choose(
   'ThrottlesLists',

@@ -35,7 +35,7 @@ export interface Target {
 
 export interface EventResources {
   queues: Queue[];
-  /** Rules in `resources`. Those in the events of a function are among its triggers. */
+  /** The rules in `resources`. A rule in the events of a function is one of that function's triggers. */
   rules: { pattern: Pattern; targets: Target[] }[];
   stateMachines: { name: string; definition: string }[];
 }

@@ -14,11 +14,11 @@ const merged = <T>(parts: T[]): T => parts.reduce((all, part) => merge(all, part
 
 interface ServiceFunction {
   name: string;
-  /** Such as holdfast-dev-acquire. */
+  /** The name in AWS, such as holdfast-dev-acquire. */
   deployedName: string;
-  /** Such as functions/leases/acquire.ts. */
+  /** The file of the handler, such as functions/leases/acquire.ts. */
   source: string;
-  /** Such as dist/leases/acquire. */
+  /** The folder of the built function, such as dist/leases/acquire. */
   bundle: string;
   timeoutSeconds: number;
   routes: { method: string; path: string }[];

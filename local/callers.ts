@@ -19,7 +19,7 @@ function refusal({ headers, socket }: IncomingMessage): string | undefined {
 }
 
 /** Refuses a request of a web page. @returns true if the request was refused, and must not be handled */
-export function refuseForeign(request: IncomingMessage, response: ServerResponse): boolean {
+export function refuseWebPages(request: IncomingMessage, response: ServerResponse): boolean {
   const message = refusal(request);
   if (message === undefined) return false;
   response.writeHead(403, { 'content-type': 'application/json', connection: 'close' });

@@ -7,13 +7,13 @@ import { promisify } from 'node:util';
 import { PROGRAM } from './program.ts';
 
 /** The address of an emulator, and the folder of its tables: in memory if `dataDir` is undefined. */
-export interface Wanted {
+export interface EmulatorAddress {
   host: string;
   port: number;
   dataDir: string | undefined;
 }
 
-/** A command that starts an emulator of DynamoDB. */
+/** A command that starts a DynamoDB emulator. */
 export interface EmulatorCommand {
   file: string;
   args: string[];
@@ -27,33 +27,39 @@ const VERSION = '2.6.1';
 const LOCAL = ['-sharedDb', '-disableTelemetry', '-cors', 'https://nobody.invalid'];
 
 /** The emulators, in order of preference: the stack uses the first one that this machine has. */
-const WAYS = ['dynoxide', 'java', 'docker'] as const;
-type Way = (typeof WAYS)[number];
+const EMULATORS = ['dynoxide', 'java', 'docker'] as const;
+type EmulatorName = (typeof EMULATORS)[number];
 
-/** The message if this machine has none of them. */
+/** The error on a machine without any of these emulators. */
 export const NO_EMULATOR = `there is no DynamoDB emulator for this machine on npm. Do one of these:
   install Docker, or Java 17 and Maven: ${PROGRAM} then runs DynamoDB Local
   cargo install dynoxide-rs, and put its binary dynoxide on the path
   set AWS_ENDPOINT_URL_DYNAMODB to a DynamoDB that runs`;
 
 /**
- * Finds an emulator: dynoxide from npm or the path, otherwise DynamoDB Local by Java or Docker.
+ * Finds an emulator: dynoxide from npm or the path, otherwise DynamoDB Local with Java or Docker.
  * @param env DYNAMODB_EMULATOR may name one of them
  * @throws Error that says what to install, or why DynamoDB Local could not be downloaded
  */
-export async function dynamodbCommand(wanted: Wanted, env: NodeJS.ProcessEnv = process.env): Promise<EmulatorCommand> {
+export async function dynamodbCommand(
+  wanted: EmulatorAddress,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<EmulatorCommand> {
   const { DYNAMODB_EMULATOR: asked } = env;
-  if (asked && !WAYS.includes(asked as Way))
-    throw new Error(`DYNAMODB_EMULATOR must be one of ${WAYS.join(', ')}, not '${asked}'`);
-  for (const way of WAYS)
-    if (!asked || asked === way) {
-      const command = await COMMANDS[way](wanted, env);
+  if (asked && !EMULATORS.includes(asked as EmulatorName))
+    throw new Error(`DYNAMODB_EMULATOR must be one of ${EMULATORS.join(', ')}, not '${asked}'`);
+  for (const name of EMULATORS)
+    if (!asked || asked === name) {
+      const command = await COMMANDS[name](wanted, env);
       if (command) return command;
     }
   throw new Error(asked ? `DYNAMODB_EMULATOR is ${asked}, and this machine does not have that emulator` : NO_EMULATOR);
 }
 
-const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<EmulatorCommand | undefined>> = {
+const COMMANDS: Record<
+  EmulatorName,
+  (wanted: EmulatorAddress, env: NodeJS.ProcessEnv) => Promise<EmulatorCommand | undefined>
+> = {
   dynoxide: async ({ host, port, dataDir }, env) => {
     const file = fromNpm() ?? onPath('dynoxide', env);
     const storage = dataDir ? ['--db-path', join(dataDir, 'dynamodb.sqlite')] : [];
@@ -64,7 +70,7 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
     const [file, maven] = [onPath('java', env), onPath('mvn', env)];
     const folder = resolve('.holdfast', `dynamodb-local-${VERSION}`);
     if (!file || (!maven && !isDownloaded(folder)) || !(await isNewEnough(file))) return undefined;
-    if (!isDownloaded(folder)) await downloaded(maven ?? '', folder);
+    if (!isDownloaded(folder)) await downloadTogether(maven ?? '', folder);
     const storage = dataDir ? ['-dbPath', dataDir] : ['-inMemory'];
     const main = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
     const options = ['-port', String(port), ...LOCAL, ...storage];
@@ -125,7 +131,8 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 /** The downloads that are under way, by folder, because `npm test` starts several emulators at the same time. */
 const downloads = new Map<string, Promise<void>>();
 
-function downloaded(maven: string, folder: string): Promise<void> {
+/** Downloads it, or joins a download of this process that is under way. */
+function downloadTogether(maven: string, folder: string): Promise<void> {
   const begun = downloads.get(folder) ?? download(maven, folder);
   downloads.set(folder, begun);
   return begun;

@@ -13,7 +13,7 @@ interface Entry {
 }
 
 /** The most events of one request, as on AWS. */
-const MOST_ENTRIES = 10;
+const MAX_ENTRIES = 10;
 
 /**
  * The part of EventBridge's API that the service uses: PutEvents to the default bus. As on AWS, the sender does not wait
@@ -30,8 +30,8 @@ export async function startEventBus(dispatch: (event: BusEvent) => void, port = 
     const { Entries: entries } = Object(sent) as { Entries?: Entry[] };
     if (!Array.isArray(entries) || !entries.every((entry) => Object(entry) === entry))
       return answer(400, { __type: 'SerializationException', message: 'Entries must be a list of events' });
-    if (entries.length > MOST_ENTRIES)
-      return answer(400, { __type: 'ValidationException', message: `more than ${MOST_ENTRIES} entries` });
+    if (entries.length > MAX_ENTRIES)
+      return answer(400, { __type: 'ValidationException', message: `more than ${MAX_ENTRIES} entries` });
     const events = entries.map(busEvent);
     const results = events.map((event) => ('ErrorCode' in event ? event : { EventId: randomUUID() }));
     answer(200, { FailedEntryCount: events.filter((event) => 'ErrorCode' in event).length, Entries: results });

@@ -37,7 +37,8 @@ export class Events {
     const event = { version: '0', id: randomUUID(), account: ACCOUNT, region: REGION, time, resources: [], ...put };
     for (const lambda of this.#functions.all)
       for (const trigger of lambda.triggers)
-        if (trigger.kind === 'pattern' && matches(trigger.pattern, event)) void this.#functions.notify(lambda, event);
+        if (trigger.kind === 'pattern' && matches(trigger.pattern, event))
+          void this.#functions.invokeForEvent(lambda, event);
     for (const { pattern, targets } of this.#resources.rules)
       if (matches(pattern, event)) for (const target of targets) this.#send(target, event);
   }
@@ -66,14 +67,14 @@ export class Events {
   #send({ functionName, queue: id, transformer }: Target, event: object): void {
     const body = transformer ? transformed(transformer, event) : JSON.stringify(event);
     const named = this.#functions.all.find(({ name }) => name === functionName);
-    if (named) void this.#functions.notify(named, JSON.parse(body));
+    if (named) void this.#functions.invokeForEvent(named, JSON.parse(body));
     if (id !== undefined) this.put(id, body);
   }
 
   /** Invokes a function with a message. If that fails, does so again after the visibility timeout. */
   async #receive(queue: Queue, lambda: TriggeredFunction, delivery: Delivery): Promise<void> {
     const { message, count } = delivery;
-    const answer = await this.#functions.notify(lambda, { Records: [record(queue, message, count)] });
+    const answer = await this.#functions.invokeForEvent(lambda, { Records: [record(queue, message, count)] });
     const { batchItemFailures = [] } = Object(answer?.result);
     if (answer && batchItemFailures.length === 0) return;
     if (count >= queue.mostDeliveries) console.error(`${queue.id}: gave up a message after ${count} tries`);

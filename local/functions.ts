@@ -43,7 +43,7 @@ export class Functions {
   }
 
   /** Invokes a function as an event source does. If the function fails, writes that to standard error, and returns undefined. */
-  async notify(lambda: TriggeredFunction, event: unknown): Promise<{ result: unknown } | undefined> {
+  async invokeForEvent(lambda: TriggeredFunction, event: unknown): Promise<{ result: unknown } | undefined> {
     try {
       return { result: await invoke(lambda, event) };
     } catch (error) {

@@ -13,7 +13,7 @@ export interface Route extends LocalFunction {
   path: string;
 }
 
-/** The most bytes of a request. A synchronous invocation of Lambda takes six megabytes, and the body is most of an event. */
+/** The largest request, in bytes. A synchronous Lambda invocation takes six megabytes, and the body is most of an event. */
 const MAX_EVENT_BYTES = 6 * 1024 * 1024;
 
 /** Answers requests that are not calls of the API. Returns false for all others. */
@@ -26,7 +26,7 @@ interface GatewayOptions {
 
 /**
  * Does what an HTTP API of API Gateway does in front of the functions: routes, the authorizer if one is given, payload format 2.0, the payload limit and the
- * timeouts of Lambda, and the gateway's own answers if no function answers.
+ * Lambda timeouts, and the gateway's own answers if no function answers.
  */
 export async function startGateway(routes: Route[], port: number, options: GatewayOptions = {}): Promise<Listening> {
   return listen((request, response) => {
@@ -106,7 +106,7 @@ const TEXT_TYPE = /^(text\/|application\/(.*\+)?(json|javascript|xml))/i;
 
 interface Received {
   route: Route;
-  /** Decoded. */
+  /** The path of the request, decoded. */
   path: string;
   rawQueryString: string;
   body: Buffer;

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { refuseForeign } from './callers.ts';
+import { refuseWebPages } from './callers.ts';
 
 /** A server of this process. */
 export interface Listening {
@@ -15,13 +15,13 @@ export const listenAddress = (): string => process.env.LISTEN_ADDRESS || '127.0.
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
- * Starts a server that answers programs on this machine by `handle`, and refuses web pages. If `handle` fails, only that request fails, with a 500.
+ * Starts a server that answers programs on this machine with `handle`, and refuses web pages. If `handle` fails, only that request fails, with a 500.
  * @param port 0 for any free port
  * @throws Error if the port is taken
  */
 export async function listen(handle: Handle, port = 0): Promise<Listening> {
   const server = createServer((request, response) => {
-    if (!refuseForeign(request, response)) void answer(handle, request, response);
+    if (!refuseWebPages(request, response)) void answer(handle, request, response);
   });
   // With the usual five seconds, a caller on a busy machine could write to a connection that is just being closed, and would lose its request.
   server.keepAliveTimeout = 300_000;

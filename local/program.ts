@@ -1,4 +1,4 @@
-// The command that has started the local stack. The build of `holdfast dev` replaces this module by `program-of-package.ts`.
+// The command that has started the local stack. The build of `holdfast dev` replaces this module with `program-of-package.ts`.
 
 export const PROGRAM = 'npm start';
 

@@ -27,7 +27,7 @@ const byBytes = (left: string, right: string) => Buffer.compare(Buffer.from(left
 
 /**
  * Makes a store list keys in the order of their UTF-8 bytes, as S3 does. The emulator itself uses the order of a language. Readers of a Delta log rely on
- * the order of S3, because `_last_checkpoint` is in the same folder as the numbered files.
+ * the order that S3 uses, because `_last_checkpoint` is in the same folder as the numbered files.
  */
 export function listByBytes(store: ListingStore): void {
   const own = store.listObjects.bind(store);

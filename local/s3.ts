@@ -4,7 +4,7 @@ import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Cl
 import { type BuildAppOptions, buildApp } from 'fauxqs';
 // fauxqs exports neither its store nor its persistence, but takes a store. Its version is pinned.
 import { S3Store } from '../node_modules/fauxqs/dist/s3/s3Store.js';
-import { refuseForeign } from './callers.ts';
+import { refuseWebPages } from './callers.ts';
 import { type Emulator, refusedBy } from './emulator.ts';
 import { listenAddress } from './listen.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
@@ -14,7 +14,7 @@ import { type ListingStore, listByBytes } from './s3-listing.ts';
 const MAX_BODY_BYTES = 5 * 1024 ** 3;
 
 /**
- * Starts an S3 emulator in this process: fauxqs, with conditional writes, which it ignores, and with listings in the order of S3.
+ * Starts an S3 emulator in this process: fauxqs, with conditional writes, which it ignores, and with listings in the order that S3 uses.
  * @param dataDir the folder that keeps the objects between runs; undefined to keep them in memory
  */
 export async function startS3(port: number, dataDir?: string): Promise<Emulator> {
@@ -29,7 +29,7 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
   addConditions(app, s3Store);
   listByBytes(s3Store);
   app.addHook('onRequest', async ({ raw: request }, reply) => {
-    if (refuseForeign(request, reply.raw)) reply.hijack();
+    if (refuseWebPages(request, reply.raw)) reply.hijack();
   });
   await app.listen({ port, host: listenAddress() });
   const { port: actual } = app.server.address() as AddressInfo;

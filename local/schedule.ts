@@ -10,7 +10,7 @@ export function rateMs(expression: string): number | undefined {
   return count === undefined ? undefined : Number(count) * (UNIT_MS[unit] ?? Number.NaN);
 }
 
-/** Invokes the functions that serverless.yml schedules by a rate, for the first time after one period. */
+/** Invokes the functions that serverless.yml schedules at a rate, for the first time after one period. */
 export function startSchedules(functions: Functions): { stop(): void } {
   const timers = functions.all.flatMap((lambda) =>
     lambda.triggers.flatMap((trigger) => {
@@ -18,7 +18,7 @@ export function startSchedules(functions: Functions): { stop(): void } {
       return trigger.rates.flatMap((rate) => {
         const periodMs = rateMs(rate);
         if (periodMs === undefined) return [];
-        const call = () => functions.notify(lambda, trigger.input ?? scheduledEvent(lambda.name));
+        const call = () => functions.invokeForEvent(lambda, trigger.input ?? scheduledEvent(lambda.name));
         return [setInterval(call, periodMs)];
       });
     }),

@@ -11,7 +11,7 @@ const SEND_MESSAGE = z.object({
   DelaySeconds: z.number().optional(),
 });
 
-/** Answers the only call of SQS that the functions send: it puts a message into a queue of serverless.yml, whose functions receive it after the delay. */
+/** Answers the only SQS call that the functions send: it puts a message into a queue of serverless.yml, whose functions receive it after the delay. */
 export function startSqs(events: Pick<Events, 'put'>, port = 0): Promise<Listening> {
   return listen(async (request, response) => {
     const answer = (status: number, body: object) =>

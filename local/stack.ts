@@ -21,9 +21,9 @@ import { startSchedules } from './schedule.ts';
 import { FUNCTION_SETTINGS, readPorts } from './settings.ts';
 import { startSqs } from './sqs.ts';
 import { startStepFunctions } from './step-functions/start.ts';
-import { onceOrphaned } from './watch.ts';
+import { endWhenOrphaned } from './watch.ts';
 
-/** The emulator of S3 stores objects in SQLite, which Node has since 22.13. */
+/** The S3 emulator stores objects in SQLite, which Node has since 22.13. */
 const CAN_KEEP = isBuiltin('node:sqlite');
 
 /** The options of the command. All other settings come from the environment: see settings.ts. */
@@ -55,7 +55,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
   const dataDir = memory || !CAN_KEEP ? undefined : resolve(process.env.DATA_DIR || join('.holdfast', String(port)));
   if (dataDir) await keepOutOfGit();
   const service = await readService();
-  if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalKeys();
+  if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalCredentials();
   if (durable.length > 0) serveDurableFunctions(lambdaPort);
   prepareEnvironment(service);
   const running: { stop(): Promise<void> }[] = [];
@@ -76,10 +76,10 @@ export async function startStack({ port: base, memory, durable = [], ...options 
     running.push(bus);
     const queues = await startSqs(events);
     running.push(queues);
-    process.env.AWS_ENDPOINT_URL_SQS = queues.url; // likewise
-    process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
+    process.env.AWS_ENDPOINT_URL_SQS = queues.url;
+    process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // both are read when a client sends its first message
     const states = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: sfnPort });
-    running.push({ stop: async () => events.stop() }, states); // in this order, so that no event tells of executions that stop here
+    running.push({ stop: async () => events.stop() }, states); // events first, so that stopping the executions sends no events
     if (durable.length > 0)
       running.push(await startDurableFunctions(events, { handlers: durableHandlers, port: lambdaPort }));
     if (process.env.SCHEDULES !== 'off') {
@@ -114,7 +114,7 @@ const store = (service: 'DYNAMODB' | 'S3', start: () => Promise<Emulator>): Prom
   givenOr(`AWS_ENDPOINT_URL_${service}`, start);
 
 /** Removes the profile and the session of the user, which would take precedence over the credentials of the emulators, or fail before any request. */
-function useLocalKeys(): void {
+function useLocalCredentials(): void {
   for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) delete process.env[name];
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' });
 }
@@ -171,7 +171,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
     stop().then(() => process.exit(0));
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
-  if (['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '')) onceOrphaned(end);
+  if (['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '')) endWhenOrphaned(end);
 }
 
 interface Started {

@@ -152,7 +152,7 @@ function parse(options: Options, args: string[]) {
       ),
     });
   } catch (error) {
-    // The messages of Node are for people who write JavaScript.
+    // Node's messages are for people who write JavaScript.
     const { code, message } = error as NodeJS.ErrnoException;
     const [, option] = /'(?:-\w, )?(-[^\s']*)/.exec(message) ?? [];
     if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {

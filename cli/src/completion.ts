@@ -5,7 +5,7 @@ import type { Service } from './service.ts';
 import { readSettings } from './settings.ts';
 import type { Verb } from './verb.ts';
 import { KINDS } from './verbs/kinds.ts';
-import { keyStateText, nameOf } from './verbs/words.ts';
+import { keyStateText, nameOf } from './verbs/texts.ts';
 
 type Verbs = Record<string, Verb>;
 type Candidate = [word: string, help: string];

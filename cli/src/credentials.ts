@@ -21,7 +21,7 @@ function ofEnvironment(awsProfile: string | undefined, env: NodeJS.ProcessEnv): 
 }
 
 /**
- * Finds AWS credentials for each request: in the environment, otherwise by the providers of AWS. Credentials that will expire are searched again before that.
+ * Finds AWS credentials for each request: in the environment, otherwise with the AWS providers. Credentials that will expire are searched again before that.
  * @param awsProfile the only source, if it is given
  * @returns a function that rejects with a Failure if there are no credentials
  */

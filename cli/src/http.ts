@@ -4,7 +4,7 @@ type Http = typeof import('node:http');
 
 /**
  * The part of `fetch` that a call of the API needs. The global `fetch` takes as long to load as Node takes to start, which a job that runs each minute would
- * pay for each time. For the same reason, the modules of Node are loaded only here.
+ * pay for each time. For the same reason, Node modules are loaded only here.
  */
 export const lightFetch = ((url: URL, { method, headers, body, signal }: RequestInit = {}) =>
   new Promise((resolve, reject) => {

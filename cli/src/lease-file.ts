@@ -5,7 +5,7 @@ import { EXIT } from './exit-codes.ts';
 import { Failure, misuse, reasonOf } from './failure.ts';
 import type { Settings } from './settings.ts';
 
-/** By this record, a script passes a lease from `acquire` to `heartbeat` and `release`. It contains the proof, so only its user can read the file. */
+/** With this record, a script passes a lease from `acquire` to `heartbeat` and `release`. It contains the proof, so only its user can read the file. */
 interface LeaseRecord {
   endpoint: string;
   namespace?: string | undefined;

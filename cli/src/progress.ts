@@ -1,6 +1,6 @@
 import type { HoldfastEvent } from '../../clients/typescript/src/events.ts';
 import { shown } from './escape.ts';
-import { capText, isShared, untilEnd, usedText } from './verbs/words.ts';
+import { capText, isShared, untilEnd, usedText } from './verbs/texts.ts';
 
 /** How often the line is updated, in milliseconds. */
 const TICK_MS = 1000;
@@ -77,10 +77,10 @@ export class Progress {
 }
 
 /** Up to this number, the service counts the others in line. */
-const MOST_COUNTED = 100;
+const MAX_COUNTED = 100;
 
 /** ` at place 3 of 40`, or an empty text if the caller has no position yet. */
 function placeText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
   if (!place) return '';
-  return ` at place ${place}${waiting < MOST_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
+  return ` at place ${place}${waiting < MAX_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
 }

@@ -25,7 +25,7 @@ export interface Syntax {
   takesCommand?: true;
   /** True if the verb never calls the service, so that it has none of the options of a call. */
   isLocal?: true;
-  /** True if the verb tries each call only one time, or for as long as it runs, so that it has no `--timeout`. */
+  /** True if the verb tries each call only once, or for as long as it runs, so that it has no `--timeout`. */
   noTimeout?: true;
   options: Options;
 }

@@ -30,7 +30,7 @@ export interface Call {
 /** The client options that a verb sets. */
 export interface ConnectOptions {
   onEvent?: Emit | undefined;
-  /** Called with the reason why a call is tried again, one time until an answer comes. */
+  /** Called with the reason why a call is tried again, only once until an answer comes. */
   onRetry?: ((why: string) => void) | undefined;
   /** How long to retry a call, unless the call says so itself, in milliseconds. */
   timeoutMs?: number | undefined;

@@ -5,7 +5,7 @@ import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
 import { At, Cut } from './parts.ts';
 import { call, type Key, Problem, type Waiter } from './service.ts';
-import { clockTime, counted, duration } from './words.ts';
+import { clockTime, counted, duration } from './texts.ts';
 
 type Held = Pick<Key, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'execution' | 'remainingMs' | 'ending' | 'waiting'> &
   Partial<Pick<Key, 'bound'>>;
@@ -26,8 +26,8 @@ interface BreakProps {
 }
 
 /**
- * Asks before it breaks a lease, a permit or a run, and says who holds it and until when that holder may work. The fence in the call makes sure that no other
- * holder is hit.
+ * Asks before it breaks a lease, a permit or a run, and says who holds it and until when that holder may work. The call carries the fence, so it
+ * cannot break the grant of a later holder.
  */
 export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const { key, holder, fence, acquiredAt, waiting, ending } = held;

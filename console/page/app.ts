@@ -15,7 +15,7 @@ import { RatesView } from './rates.ts';
 import { linkTo, useRoute, VIEWS, type View } from './route.ts';
 import { call, readSettings, type Settings, type Whoami } from './service.ts';
 import { useShortcuts } from './shortcuts.ts';
-import { changeZone, zoneName } from './words.ts';
+import { changeZone, zoneName } from './texts.ts';
 
 const TITLES: Record<View, string> = {
   keys: 'Keys',

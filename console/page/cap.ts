@@ -6,7 +6,7 @@ import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
 import { At, Cut, Operator, Since } from './parts.ts';
 import { type Cap, call, type Granted } from './service.ts';
-import { capText, counted } from './words.ts';
+import { capText, counted } from './texts.ts';
 
 /** Shows that an operator has capped or paused something. The tooltip says who, why, and until when. */
 export function CapBadge({ cap }: { cap: Cap | undefined }) {
@@ -79,7 +79,7 @@ const TIMES: [number, string][] = [
 ];
 
 /** Asks how much may be in use, why and for how long. With `lifts`, asks whether to lift the cap. */
-function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDone }: CapProps) {
+function CapDialog({ read: { key, cap, waiting }, noun: subject, lifts, onClose, onDone }: CapProps) {
   const { history, announce } = useContext(Page);
   const [limit, setLimit] = useState(String(cap?.limit ?? 0));
   const [reason, setReason] = useState(cap?.reason ?? '');
@@ -88,9 +88,9 @@ function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDo
   const noun = isPause ? 'pause' : 'cap';
   const act = async () => {
     const terms = { limit: Number(limit), reason, ...(seconds > 0 && { forSeconds: seconds }) };
-    await call('capKey', { key, ...(lifts ? { limit: null } : terms), ...kindOf(of) });
+    await call('capKey', { key, ...(lifts ? { limit: null } : terms), ...kindOf(subject) });
     const did = lifts ? `lifted the ${noun}` : isPause ? 'paused it' : `capped it at ${limit}`;
-    history.did(listOf(of), { subject: key, what: `this page ${did}` }, Date.now());
+    history.did(listOf(subject), { subject: key, what: `this page ${did}` }, Date.now());
     announce(lifts ? `The ${noun} of ${key} is lifted.` : `${key} is ${isPause ? 'paused' : `capped at ${limit}`}.`);
     onDone();
   };
@@ -101,10 +101,10 @@ function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDo
       ${about}<p>Waiters that now fit are served at once.</p>
     <//>`;
   const textOf = (event: Event) => (event.currentTarget as HTMLInputElement).value;
-  return html`<${Confirm} title=${of === 'run' ? 'Pause the slots of this key?' : 'Cap or pause this key?'} act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${subject === 'run' ? 'Pause the slots of this key?' : 'Cap or pause this key?'} act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
     ${about}
     ${
-      of === 'lease' &&
+      subject === 'lease' &&
       html`<label class="field">At most in use
       <input type="number" min="0" max="200" required autofocus aria-describedby="cap-means" value=${limit} onInput=${(event: Event) => setLimit(textOf(event))} />
     </label>

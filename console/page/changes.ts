@@ -1,18 +1,18 @@
 import type { Cap, InFlight, ListedKey, NameRecord } from './service.ts';
-import { isShared, usedText } from './words.ts';
+import { isShared, usedText } from './texts.ts';
 
 /** A change that this page has noticed between two refreshes. */
 export interface Change {
   /** When it was noticed, in epoch milliseconds by the clock of this machine. */
   at: number;
   /** The list in which it was noticed. */
-  of: 'keys' | 'once' | 'commits' | 'nameservice';
+  list: 'keys' | 'once' | 'commits' | 'nameservice';
   /** The key, the path or the alias. */
   subject: string;
   what: string;
 }
 
-type Noted = Omit<Change, 'at' | 'of'>;
+type Noted = Omit<Change, 'at' | 'list'>;
 
 /** Compares a list with the refresh before. */
 export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap<string, Row>) => Noted[];
@@ -110,7 +110,7 @@ export const lagOf = (record: NameRecord): number => Math.max(0, (headOf(record)
 const MAX_CHANGES = 500;
 
 interface Refresh<Row> {
-  of: Change['of'];
+  list: Change['list'];
   rows: ReadonlyMap<string, Row>;
   compare: Compare<Row>;
 }
@@ -118,18 +118,18 @@ interface Refresh<Row> {
 /** The changes in all lists of the page, the latest on top. */
 export class History {
   #changes: readonly Change[] = [];
-  readonly #before = new Map<Change['of'], ReadonlyMap<string, unknown>>();
+  readonly #before = new Map<Change['list'], ReadonlyMap<string, unknown>>();
 
   /** Notes how a list has changed. @param rows the whole list by id, because rows that are missing count as gone */
-  saw<Row>({ of, rows, compare }: Refresh<Row>, at: number): void {
-    const before = this.#before.get(of) as ReadonlyMap<string, Row> | undefined;
-    this.#before.set(of, rows);
-    if (before) this.#add(compare(before, rows).map((noted) => ({ ...noted, of, at })));
+  saw<Row>({ list, rows, compare }: Refresh<Row>, at: number): void {
+    const before = this.#before.get(list) as ReadonlyMap<string, Row> | undefined;
+    this.#before.set(list, rows);
+    if (before) this.#add(compare(before, rows).map((noted) => ({ ...noted, list, at })));
   }
 
   /** Notes what the reader did on this page. */
-  did(of: Change['of'], noted: Noted, at: number): void {
-    this.#add([{ ...noted, of, at }]);
+  did(list: Change['list'], noted: Noted, at: number): void {
+    this.#add([{ ...noted, list, at }]);
   }
 
   get changes(): readonly Change[] {

@@ -4,7 +4,7 @@ import { Dialog } from './dialog.ts';
 import { html } from './html.ts';
 import { ProblemDetail } from './parts.ts';
 import { type CleanUp, call, type Problem, problemOf, type ReportPage } from './service.ts';
-import { counted, kindName, spareReason } from './words.ts';
+import { counted, kindName, spareReason } from './texts.ts';
 
 interface CleanProps {
   report: Pick<ReportPage, 'reportId' | 'rows'>;
@@ -36,14 +36,14 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
   const kinds = [...new Set(rows.map(({ kind }) => kind))];
   const [wish, setWish] = useState<Wish>({ kinds, olderThanSeconds: 3600, neverDeletable: false });
   const [step, setStep] = useState<Step>({ step: 'ask' });
-  const [under, setUnder] = useState<number>();
+  const [countSoFar, setCountSoFar] = useState<number>();
   const [problem, setProblem] = useState<Problem>();
 
   const run = async (dryRun: boolean) => {
-    setUnder(0);
+    setCountSoFar(0);
     setProblem(undefined);
     try {
-      const total = await cleanAll({ reportId, ...wish, dryRun }, setUnder);
+      const total = await cleanAll({ reportId, ...wish, dryRun }, setCountSoFar);
       setStep({ step: dryRun ? 'checked' : 'done', total });
       announce(
         `${counted(total.deleted.count, 'record')} ${dryRun ? 'would be deleted' : 'deleted'}, ${total.spared.count} spared.`,
@@ -51,14 +51,14 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
     } catch (error) {
       setProblem(problemOf(error));
     }
-    setUnder(undefined);
+    setCountSoFar(undefined);
   };
-  const isBusy = under !== undefined;
+  const isBusy = countSoFar !== undefined;
   const canDelete = step.step === 'checked' && step.total.deleted.count > 0;
   return html`<${Dialog} title="Clean up expired records" wide onClose=${onClose}>
     ${step.step === 'ask' ? html`<${WishForm} wish=${wish} kinds=${kinds} onWish=${setWish} />` : html`<${Outcome} step=${step.step} total=${step.total} />`}
     ${problem && html`<div class="notice trouble" role="alert"><p><${ProblemDetail} problem=${problem} /></p></div>`}
-    ${isBusy && html`<p role="status">${counted(under, 'record')} so far…</p>`}
+    ${isBusy && html`<p role="status">${counted(countSoFar, 'record')} so far…</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>${step.step === 'done' ? 'Close' : 'Leave them'}</button>
       ${step.step === 'checked' && html`<button type="button" disabled=${isBusy} onClick=${() => setStep({ step: 'ask' })}>Choose again</button>`}

@@ -21,12 +21,12 @@ const columns = (at: number): Table<InFlight>['columns'] => [
     head: 'Path',
     class: 'mono',
     cell: ({ path }) => html`<${Ends} text=${path} />`,
-    order: { by: 'path', of: idOf },
+    order: { by: 'path', value: idOf },
   },
   {
     head: 'Writer’s time left',
     width: '12rem',
-    order: { by: 'left', of: ({ remainingMs }) => remainingMs ?? Number.MAX_VALUE },
+    order: { by: 'left', value: ({ remainingMs }) => remainingMs ?? Number.MAX_VALUE },
     cell: ({ remainingMs, timeoutMs }) =>
       remainingMs === null
         ? None('not known')
@@ -38,7 +38,7 @@ const columns = (at: number): Table<InFlight>['columns'] => [
     head: 'Began',
     cell: ({ writtenAt }) => (writtenAt ? html`<${At} instant=${writtenAt} />` : None('not known')),
     width: '10.5rem',
-    order: { by: 'began', of: ({ writtenAt }) => writtenAt },
+    order: { by: 'began', value: ({ writtenAt }) => writtenAt },
   },
   { head: 'Tries', class: 'number', width: '4.5rem', cell: ({ generation }) => generation + 1 },
 ];
@@ -52,7 +52,7 @@ export function CommitsView({ route }: { route: Route }) {
     fingerprint: ({ rows }) => rows.map(idOf).sort().join(),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.path, row]));
-      if (!more) history.saw({ of: 'commits', rows: byName, compare: commitChanges }, Date.now());
+      if (!more) history.saw({ list: 'commits', rows: byName, compare: commitChanges }, Date.now());
     },
   });
   return html`<section aria-label="Commits in flight">

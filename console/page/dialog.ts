@@ -8,7 +8,7 @@ interface DialogProps {
   title: ComponentChildren;
   children: ComponentChildren;
   onClose(): void;
-  /** Wider, for tables. */
+  /** True for a dialog with a table, which needs more width. */
   wide?: boolean;
 }
 
@@ -38,19 +38,19 @@ interface ConfirmProps {
 
 /** Asks before an act that cannot be undone. The focus is on the button that leaves it, or on the first field of a form. */
 export function Confirm({ title, children, act, onAct, onClose }: ConfirmProps) {
-  const [under, setUnder] = useState(false);
+  const [isRunning, setRunning] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const run = async (event: Event) => {
     const button = event.currentTarget as HTMLElement;
     // The browser shows at the first wrong field what is wrong.
     if (button.closest('dialog')?.querySelector<HTMLInputElement>('input:invalid')?.reportValidity() === false) return;
-    setUnder(true);
+    setRunning(true);
     setProblem(undefined);
     try {
       await onAct();
     } catch (error) {
       setProblem(problemOf(error));
-      setUnder(false);
+      setRunning(false);
     }
   };
   return html`<${Dialog} title=${title} onClose=${onClose}>
@@ -58,7 +58,7 @@ export function Confirm({ title, children, act, onAct, onClose }: ConfirmProps) 
     ${problem && html`<div class="notice trouble" role="alert"><p><${ProblemDetail} problem=${problem} /></p></div>`}
     <div class="buttons">
       <button type="button" autofocus onClick=${onClose}>Leave it</button>
-      <button type="button" class="danger" disabled=${under} onClick=${run}>${under ? 'Working…' : act}</button>
+      <button type="button" class="danger" disabled=${isRunning} onClick=${run}>${isRunning ? 'Working…' : act}</button>
     </div>
   <//>`;
 }

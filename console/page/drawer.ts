@@ -5,12 +5,12 @@ import { html } from './html.ts';
 import { Cut, Ends, Loaded, Trouble } from './parts.ts';
 import { type Polled, usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
-import { clockTime } from './words.ts';
+import { clockTime } from './texts.ts';
 
 /** A link that opens a key beside the list. */
-export function KeyLink({ of, route }: { of: string; route: Route }) {
-  const isOpen = route.key === of;
-  return html`<a class="mono" data-row href=${linkTo({ ...route, key: of })} aria-current=${isOpen ? 'true' : undefined}><${Ends} text=${of} /></a>`;
+export function KeyLink({ name, route }: { name: string; route: Route }) {
+  const isOpen = route.key === name;
+  return html`<a class="mono" data-row href=${linkTo({ ...route, key: name })} aria-current=${isOpen ? 'true' : undefined}><${Ends} text=${name} /></a>`;
 }
 
 interface SplitProps<T> {
@@ -71,13 +71,13 @@ export function Drawer<T>({ subject, route, list, ask, everyMs, children }: Draw
     </header>
     ${subject.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${subject}</p></details>`}
     <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: T, at: number) => children(read, at, changed)}<//>
-    <${Seen} of=${route.view} subject=${subject} />
+    <${Seen} list=${route.view} subject=${subject} />
   </section>`;
 }
 
-function Seen({ of, subject }: { of: string; subject: string }) {
+function Seen({ list, subject }: { list: string; subject: string }) {
   const { history } = useContext(Page);
-  const seen = history.changes.filter((change) => change.of === of && change.subject === subject).slice(0, 20);
+  const seen = history.changes.filter((change) => change.list === list && change.subject === subject).slice(0, 20);
   if (seen.length === 0) return null;
   return html`<h3>Seen here</h3>
     <ul class="seen">${seen.map(({ at, what }) => html`<li><time>${clockTime(at)}</time> ${what}</li>`)}</ul>`;

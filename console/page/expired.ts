@@ -7,7 +7,7 @@ import { At, Ends, Loaded, None, ProblemDetail, Since, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, Problem, problemOf, type ReportPage } from './service.ts';
-import { counted, kindName, nameOf } from './words.ts';
+import { counted, kindName, nameOf } from './texts.ts';
 
 /** How often the report is read. By default, a new report is made each quarter of an hour. */
 const EVERY_MS = 30_000;
@@ -78,11 +78,11 @@ function ReportView({ report, route, onChange }: ReportProps) {
 
 function ReportNow({ onChange }: { onChange(): void }) {
   const context = useContext(Page);
-  const [under, setUnder] = useState(false);
+  const [isRunning, setRunning] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const refusal = refusalOf(context, 'report');
   const run = async () => {
-    setUnder(true);
+    setRunning(true);
     setProblem(undefined);
     try {
       const { complete } = await call('report', {});
@@ -90,11 +90,11 @@ function ReportNow({ onChange }: { onChange(): void }) {
     } catch (error) {
       setProblem(problemOf(error));
     }
-    setUnder(false);
+    setRunning(false);
     onChange();
   };
   return html`
-    <button type="button" disabled=${under || refusal !== undefined} onClick=${run}>${under ? 'Reporting…' : 'Report now'}</button>
+    <button type="button" disabled=${isRunning || refusal !== undefined} onClick=${run}>${isRunning ? 'Reporting…' : 'Report now'}</button>
     ${problem && html`<p class="why" role="alert"><${ProblemDetail} problem=${problem} /></p>`}
   `;
 }
@@ -108,25 +108,25 @@ const COLUMNS: Table<Row>['columns'] = [
     head: 'Record',
     class: 'mono',
     cell: (row) => html`<${Ends} text=${nameOfRow(row)} />`,
-    order: { by: 'record', of: nameOfRow },
+    order: { by: 'record', value: nameOfRow },
   },
   {
     head: 'Kind',
     cell: ({ kind }) => kindName(kind),
-    order: { by: 'kind', of: ({ kind }) => kindName(kind) },
+    order: { by: 'kind', value: ({ kind }) => kindName(kind) },
     width: '11rem',
   },
   {
     head: 'Left by',
     class: 'mono',
     cell: ({ holder }) => (holder === null ? None('not known') : html`<${Who} holder=${holder} />`),
-    order: { by: 'holder', of: ({ holder }) => holder && nameOf(holder) },
+    order: { by: 'holder', value: ({ holder }) => holder && nameOf(holder) },
     width: '16%',
   },
   {
     head: 'Expired',
     cell: ({ expiredAt }) => (expiredAt ? html`<${Since} instant=${expiredAt} />` : None('not known')),
-    order: { by: 'expired', of: ({ expiredAt }) => expiredAt },
+    order: { by: 'expired', value: ({ expiredAt }) => expiredAt },
     width: '9rem',
   },
   { head: 'Why', class: 'reason', cell: ({ reason }) => reason, width: '32%' },

@@ -4,21 +4,23 @@ import { Page } from './context.ts';
 import { html } from './html.ts';
 import { List, type Table } from './list.ts';
 import { linkTo, type Route } from './route.ts';
-import { clockTime } from './words.ts';
+import { clockTime } from './texts.ts';
 
 const COLUMNS: Table<Change>['columns'] = [
   { head: 'Seen at', width: '11rem', cell: ({ at }) => html`<time>${clockTime(at)}</time>` },
-  { head: 'List', width: '7rem', cell: ({ of }) => of },
+  { head: 'List', width: '7rem', cell: ({ list }) => list },
   {
     head: 'Of',
     class: 'mono',
-    cell: ({ of, subject }) =>
-      of === 'keys' || of === 'once' ? html`<a href=${linkTo({ view: of, key: subject })}>${subject}</a>` : subject,
+    cell: ({ list, subject }) =>
+      list === 'keys' || list === 'once'
+        ? html`<a href=${linkTo({ view: list, key: subject })}>${subject}</a>`
+        : subject,
   },
   { head: 'Change', class: 'reason', cell: ({ what }) => what },
 ];
 
-const idOf = ({ at, of, subject, what }: Change) => [at, of, subject, what].join();
+const idOf = ({ at, list, subject, what }: Change) => [at, list, subject, what].join();
 const texts = ({ subject, what }: Change) => [subject, what];
 
 /** The tab History: what has changed while the page was open. */

@@ -21,13 +21,13 @@ import {
 } from './parts.ts';
 import { Permits } from './permits.ts';
 import { call, type Granted, type Key, type Waiter } from './service.ts';
-import { counted, duration } from './words.ts';
+import { counted, duration } from './texts.ts';
 
 const EVERY_MS = 2000;
-const MOST_WAITERS = 100;
+const MAX_WAITERS = 100;
 
 const ask = (key: string, signal: AbortSignal) =>
-  call('readLeases', { key, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Key>;
+  call('readLeases', { key, waiters: true, limit: MAX_WAITERS }, signal) as Promise<Key>;
 
 /** One key, with its holders and its line. */
 export const KeyDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
@@ -38,7 +38,7 @@ export const KeyDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props
         ? html`<${Permits} ...${{ read, at, onChange }} />`
         : html`<${Facts} lease=${read} noun="lease" ...${{ at, onChange }} />`
     }
-    <${Queue} of=${read} at=${at} onChange=${onChange} />
+    <${Line} read=${read} at=${at} onChange=${onChange} />
   `}
 <//>`;
 
@@ -61,7 +61,7 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
   const isHeld = state === 'held' || state === 'expired';
   const isBound = lease.bound && state === 'held';
   return html`
-    <div class="standing"><${State} of=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
+    <div class="standing"><${State} row=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
     <dl class="facts">
       ${children}
       ${state !== 'free' && html`<dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>`}
@@ -72,7 +72,7 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
       ${lease.supersededBy && html`<dt>Superseded by</dt><dd class="mono"><${Who} holder=${lease.supersededBy} /></dd>`}
       ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat extends it by</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
-      ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
+      ${lease.previous && html`<dt>Holder before</dt><dd><${Before} previous=${lease.previous} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
     </dl>
     <${Acts} read=${lease} ...${{ noun, refusal, onChange }}>
@@ -96,7 +96,7 @@ const NoRecord = () => html`
 const ENDED = { released: 'released', expired: 'expired', executionEnded: 'its execution ended' };
 
 /** The holder before, and how its grant ended. */
-function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previous']> }) {
+function Before({ previous: { holder, ended, at, by } }: { previous: NonNullable<Key['previous']> }) {
   const how =
     ended === 'broken' || ended === 'superseded'
       ? html`${ended} <${BrokenBy} at=${at} by=${by} />`
@@ -104,7 +104,7 @@ function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previo
   return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }
 
-function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: { of: Key; at: number; onChange(): void }) {
+function Line({ read: { key, waiting, waiters = [] }, at, onChange }: { read: Key; at: number; onChange(): void }) {
   const context = useContext(Page);
   const [asking, setAsking] = useState<{ Dialog: typeof RunNextDialog; waiter: Waiter }>();
   const refusal = refusalOf(context, 'cancelWaiter');
@@ -114,7 +114,7 @@ function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: { of: Key; 
       waiting === 0
         ? html`<${Nothing}>The line is empty.<//>`
         : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The next of them are shown.` : `${counted(waiting, 'waiter')} in line, the next one on top.`}</p>
-          <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onAct=${(Dialog: typeof RunNextDialog) => setAsking({ Dialog, waiter })} />`)}</ol>
+          <ol class="line">${waiters.map((waiter, index) => html`<${WaiterRow} key=${waiter.ticket} position=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onAct=${(Dialog: typeof RunNextDialog) => setAsking({ Dialog, waiter })} />`)}</ol>
           ${refusal && html`<p class="why">${refusal}</p>`}`
     }
     ${
@@ -132,19 +132,19 @@ const waited = (ms: number): string => `has waited ${duration(ms)}`;
 /** The text about a caller that sleeps between two calls, until it is due. */
 const asleep = (ms: number): string => `asleep, due ${ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`}`;
 
-interface PlaceProps {
-  place: number;
+interface WaiterRowProps {
+  position: number;
   waiter: Waiter;
   at: number;
   refusal: string | undefined;
   onAct(dialog: typeof RunNextDialog): void;
 }
 
-function Place({ place, waiter, at, refusal, onAct }: PlaceProps) {
+function WaiterRow({ position, waiter, at, refusal, onAct }: WaiterRowProps) {
   const { kind, holder, execution, parkedAt, dueAt, movedBy } = waiter;
   const isMoved = movedBy !== undefined;
   return html`<li>
-    <span class="place" aria-hidden="true">${place}</span>
+    <span class="position" aria-hidden="true">${position}</span>
     <div>
       <span class="mono"><${Who} holder=${holder} /></span>
       ${isMoved && html`<span><span class="state waiting">runs next</span> <span class="quiet">moved by <${Operator} by=${movedBy} /></span></span>`}
@@ -162,7 +162,7 @@ function Place({ place, waiter, at, refusal, onAct }: PlaceProps) {
 }
 
 /** How long a task still waits. For a caller this is not shown, because its deadline is that of one call, and most callers call again. */
-function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<PlaceProps, 'waiter' | 'at'>) {
+function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<WaiterRowProps, 'waiter' | 'at'>) {
   const wholeMs = Date.parse(deadline) - Date.parse(parkedAt);
   // The service does not send how much of a wait is left, so this is by the clock of this machine.
   const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));

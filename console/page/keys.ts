@@ -10,7 +10,7 @@ import { First, Fullness, None, Since, State, TimeLeft, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { type ListedKey, type Listing, reader } from './service.ts';
-import { isShared, nameOf, roomText, stateText } from './words.ts';
+import { isShared, nameOf, roomText, stateText } from './texts.ts';
 
 const EVERY_MS = 2000;
 
@@ -54,31 +54,32 @@ const byUrgency = (row: ListedKey): string =>
 const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'Key',
-    cell: ({ key }) => html`<${KeyLink} of=${key} route=${route} />`,
-    order: { by: 'key', of: idOf },
+    cell: ({ key }) => html`<${KeyLink} name=${key} route=${route} />`,
+    order: { by: 'key', value: idOf },
   },
   {
     head: 'State',
     cell: (row) =>
-      html`${(!isPaused(row) || heldSince(row)) && html`<${State} of=${row} /> `}<${CapBadge} cap=${row.cap} />`,
-    order: { by: 'state', of: byUrgency, needsAttention: (row) => urgency(row) < 3 },
+      html`${(!isPaused(row) || heldSince(row)) && html`<${State} row=${row} /> `}<${CapBadge} cap=${row.cap} />`,
+    order: { by: 'state', value: byUrgency, needsAttention: (row) => urgency(row) < 3 },
     width: '10.6rem',
   },
   {
     head: 'In use',
-    cell: (row) => (isShared(row) || Boolean(row.cap?.limit)) && html`<${Fullness} of=${row} words=${roomText(row)} />`,
+    cell: (row) =>
+      (isShared(row) || Boolean(row.cap?.limit)) && html`<${Fullness} row=${row} words=${roomText(row)} />`,
     width: '11.6rem',
   },
   {
     head: 'In line',
     cell: ({ waiting }) => waiting > 0 && html`<span class="state waiting">up to ${waiting}</span>`,
-    order: { by: 'waiting', of: ({ waiting }) => waiting, descends: true },
+    order: { by: 'waiting', value: ({ waiting }) => waiting, descends: true },
     width: '6.2rem',
   },
   {
     head: 'Time left',
     cell: (row) => !isShared(row) && html`<${TimeLeft} lease=${row} at=${at} />`,
-    order: { by: 'expiry', of: (row) => (isShared(row) ? null : row.expiresAt) },
+    order: { by: 'expiry', value: (row) => (isShared(row) ? null : row.expiresAt) },
     width: '12.4rem',
     isSpare: true,
   },
@@ -89,13 +90,13 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
       holder === null ? state !== 'free' && None('no name') : html`<${Who} holder=${holder} />`,
       holders > 1 && html` <span class="more">and ${holders - 1} more</span>`,
     ],
-    order: { by: 'holder', of: ({ holder }) => holder && nameOf(holder) },
+    order: { by: 'holder', value: ({ holder }) => holder && nameOf(holder) },
     width: '21%',
   },
   {
     head: 'Held since',
     cell: (row) => heldSince(row) && html`<${Since} instant=${heldSince(row)} />`,
-    order: { by: 'held', of: heldSince },
+    order: { by: 'held', value: heldSince },
     width: '9rem',
     isSpare: true,
   },
@@ -113,7 +114,7 @@ export function KeysView({ route }: { route: Route }) {
         .join('\n'),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.key, row]));
-      if (!more) history.saw({ of: 'keys', rows: byName, compare: keyChanges }, Date.now());
+      if (!more) history.saw({ list: 'keys', rows: byName, compare: keyChanges }, Date.now());
     },
   });
   const empty = html`No key is in use. To hold one for a minute:<${First} words="run hello" work="sleep 60" />`;

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { html } from './html.ts';
 import { Nothing } from './parts.ts';
 import { linkTo, type Route, replaceRoute } from './route.ts';
-import { counted } from './words.ts';
+import { counted } from './texts.ts';
 
 interface Column<Row> {
   head: string;
@@ -21,7 +21,7 @@ interface Column<Row> {
 interface Order<Row> {
   by: string;
   /** The value by which the rows are sorted. Rows with the same value are sorted by their id, and rows without a value come last. */
-  of(row: Row): string | number | null | undefined;
+  value(row: Row): string | number | null | undefined;
   /** True for rows that need attention. The order puts them together, and they get a heading. */
   needsAttention?(row: Row): boolean;
   /** True if the first click puts the largest value on top. */
@@ -95,7 +95,7 @@ function sortedBy<Row>(columns: Column<Row>[], sort: string, start?: string): So
 }
 
 function inOrder<Row>(rows: Row[], { order, isReversed }: Sorted<Row>, idOf: (row: Row) => string): Row[] {
-  const { of, descends } = order;
+  const { value: of, descends } = order;
   const none = descends ? '' : '\uffff';
   const placed = rows.map((row) => ({ row, by: of(row) ?? none, id: idOf(row) }));
   placed.sort((one, other) => compare(one.by, other.by) * (descends ? -1 : 1) || compare(one.id, other.id));
@@ -196,8 +196,8 @@ function Rows<Row>({ columns, rows, idOf, openId, route, sorted }: RowsProps<Row
     const rest = columns.slice(1).map(({ isSpare }) => html`<td class=${isSpare && 'spare'}></td>`);
     return html`<tr key=${`/${isOne}`} class="across"><th scope="rowgroup">${words}</th>${rest}</tr>`;
   };
-  const space = (of: number) =>
-    of > 0 && html`<tr class="space" aria-hidden="true"><td style=${{ height: `${of * height}px` }}></td></tr>`;
+  const space = (count: number) =>
+    count > 0 && html`<tr class="space" aria-hidden="true"><td style=${{ height: `${count * height}px` }}></td></tr>`;
   return html`<table class="rows" aria-rowcount=${rows.length + 1}>
     <thead><tr>${columns.map((column) => html`<${Head} key=${column.head} ...${{ column, route, sorted }} />`)}</tr></thead>
     <tbody ref=${body}>${space(from)}${near.flatMap((row, index) => {
@@ -206,8 +206,8 @@ function Rows<Row>({ columns, rows, idOf, openId, route, sorted }: RowsProps<Row
       return [
         headingOf(row, rows[at - 1]),
         html`<tr key=${id} class=${id === openId ? 'open' : ''} aria-rowindex=${at + 2}>${columns.map(
-          ({ head, cell, class: name, isSpare }, place) =>
-            place === 0
+          ({ head, cell, class: name, isSpare }, index) =>
+            index === 0
               ? html`<th scope="row" class=${name}>${cell(row)}</th>`
               : html`<td data-label=${head} class=${isSpare && 'spare'}><span class=${name}>${cell(row)}</span></td>`,
         )}</tr>`,

@@ -25,12 +25,12 @@ const COLUMNS: Table<NameRecord>['columns'] = [
     cell: ({ alias, kind, retracted }) => html`<span class="mono">${alias}</span>
       ${kind === 'graph_source' && html` <span class="state">graph source</span>`}
       ${retracted && html` <span class="state">retracted</span>`}`,
-    order: { by: 'alias', of: idOf },
+    order: { by: 'alias', value: idOf },
   },
   {
     head: 'Index lag',
     cell: (record) => html`<${Lag} record=${record} />`,
-    order: { by: 'lag', of: lagOf, descends: true },
+    order: { by: 'lag', value: lagOf, descends: true },
   },
   { head: 'Head', cell: (record) => 'commit' in record && html`<${Pointer} ...${record.commit} />` },
   { head: 'Index', cell: ({ index }) => html`<${Pointer} ...${index} />` },
@@ -38,7 +38,7 @@ const COLUMNS: Table<NameRecord>['columns'] = [
   {
     head: 'Updated',
     cell: ({ updatedAt }) => html`<${At} instant=${updatedAt} />`,
-    order: { by: 'updated', of: ({ updatedAt }) => updatedAt, descends: true },
+    order: { by: 'updated', value: ({ updatedAt }) => updatedAt, descends: true },
   },
 ];
 
@@ -63,7 +63,7 @@ export function NameserviceView({ route }: { route: Route }) {
     fingerprint: ({ rows }) => rows.map(({ alias, updatedAt }) => alias + updatedAt).join(),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.alias, row]));
-      if (!more) history.saw({ of: 'nameservice', rows: byName, compare: recordChanges }, Date.now());
+      if (!more) history.saw({ list: 'nameservice', rows: byName, compare: recordChanges }, Date.now());
     },
   });
   return html`<section aria-label="Names">

@@ -7,7 +7,7 @@ import { At, First, None, Since, State, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, type Listing, type OnceKey, reader } from './service.ts';
-import { stateText } from './words.ts';
+import { stateText } from './texts.ts';
 
 const EVERY_MS = 5000;
 
@@ -36,15 +36,15 @@ const idOf = ({ key }: OnceKey) => key;
 const columns = (route: Route): Table<OnceKey>['columns'] => [
   {
     head: 'Key',
-    cell: ({ key }) => html`<${KeyLink} of=${key} route=${route} />`,
-    order: { by: 'key', of: idOf },
+    cell: ({ key }) => html`<${KeyLink} name=${key} route=${route} />`,
+    order: { by: 'key', value: idOf },
   },
   {
     head: 'State',
-    cell: (row) => html`<${State} of=${{ ...slotOf(row), ending: false }} /> <${CapBadge} cap=${row.cap} />`,
+    cell: (row) => html`<${State} row=${{ ...slotOf(row), ending: false }} /> <${CapBadge} cap=${row.cap} />`,
     order: {
       by: 'state',
-      of: urgency,
+      value: urgency,
       needsAttention: (row) => urgency(row) < 2,
     },
     width: '10.6rem',
@@ -53,7 +53,7 @@ const columns = (route: Route): Table<OnceKey>['columns'] => [
     head: 'Slot',
     class: 'mono',
     cell: ({ slot }) => slot,
-    order: { by: 'slot', of: ({ slot }) => slot },
+    order: { by: 'slot', value: ({ slot }) => slot },
   },
   {
     head: 'By',
@@ -62,13 +62,13 @@ const columns = (route: Route): Table<OnceKey>['columns'] => [
       const { by, state } = slotOf(row);
       return by === null ? state !== 'free' && None('no name') : html`<${Who} holder=${by} />`;
     },
-    order: { by: 'by', of: (row) => slotOf(row).by },
+    order: { by: 'by', value: (row) => slotOf(row).by },
     width: '20%',
   },
   {
     head: 'When',
     cell: (row) => slotOf(row).at && html`<${Since} instant=${slotOf(row).at} />`,
-    order: { by: 'at', of: (row) => slotOf(row).at, descends: true },
+    order: { by: 'at', value: (row) => slotOf(row).at, descends: true },
     width: '10rem',
     isSpare: true,
   },

@@ -5,7 +5,7 @@ import { Page } from './context.ts';
 import { html } from './html.ts';
 import { type Polled, shown } from './polling.ts';
 import { type Key, type Problem, permissionFor } from './service.ts';
-import { clockTime, consoleLink, duration, nameOf, stateText } from './words.ts';
+import { clockTime, consoleLink, duration, nameOf, stateText } from './texts.ts';
 
 interface DrainingProps {
   /** How much was left when the service answered, in milliseconds. */
@@ -81,7 +81,7 @@ export function Ends({ text }: { text: string }) {
 }
 
 /** How full a key is, as a bar and in words. */
-export function Fullness({ of: { used, limit }, words }: { of: Pick<Key, 'used' | 'limit'>; words: string }) {
+export function Fullness({ row: { used, limit }, words }: { row: Pick<Key, 'used' | 'limit'>; words: string }) {
   const bar = limit !== null && { transform: `scaleX(${Math.min(1, used / limit)})` };
   return html`<span class="draining">${bar && html`<span class="bar used" aria-hidden="true"><span style=${bar}></span></span>`}<span>${words}</span></span>`;
 }
@@ -99,8 +99,8 @@ export const BrokenBy = ({ at, by }: { at: string; by: string | null | undefined
 export const Operator = ({ by }: { by: string | null | undefined }) =>
   by ? html`<span class="mono">${by}</span>` : None('an unknown operator');
 
-export function State({ of }: { of: { state: string; ending: boolean } }) {
-  const shown = stateText(of);
+export function State({ row }: { row: { state: string; ending: boolean } }) {
+  const shown = stateText(row);
   return html`<span class="state ${shown}">${shown}</span>`;
 }
 

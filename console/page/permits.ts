@@ -5,7 +5,7 @@ import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import { At, BrokenBy, Fullness, None, Since, State, TimeLeft, Who } from './parts.ts';
 import type { Key } from './service.ts';
-import { usedText } from './words.ts';
+import { usedText } from './texts.ts';
 
 interface PermitsProps {
   read: Key;
@@ -22,7 +22,7 @@ export function Permits({ read, at, onChange }: PermitsProps) {
   const refusal = refusalOf(context, 'breakLease');
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
-    <div class="standing"><${State} of=${{ ...read, ending: false }} /><${Fullness} of=${read} words=${`${usedText(read)} in use${cap?.limit ? `, cap ${cap.limit}` : ''}.`} /></div>
+    <div class="standing"><${State} row=${{ ...read, ending: false }} /><${Fullness} row=${read} words=${`${usedText(read)} in use${cap?.limit ? `, cap ${cap.limit}` : ''}.`} /></div>
     <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
     <${Acts} ...${{ read, refusal, onChange }} />
     <h3>Permits</h3>
@@ -31,7 +31,7 @@ export function Permits({ read, at, onChange }: PermitsProps) {
       return html`<li key=${fence}>
         <div>
           <span class="mono"><${Who} holder=${holder} /></span>
-          ${ending && html`<span><${State} of=${permit} />${brokenAt && html` <span class="quiet">broken <${BrokenBy} at=${brokenAt} by=${brokenBy} /></span>`}</span>`}
+          ${ending && html`<span><${State} row=${permit} />${brokenAt && html` <span class="quiet">broken <${BrokenBy} at=${brokenAt} by=${brokenBy} /></span>`}</span>`}
           <span class="quiet">${mode === 'shared' ? `shared, weight ${weight}` : mode}, fence ${fence}</span>
           <span class="quiet">since <${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></span>
           <${TimeLeft} lease=${permit} at=${at} />

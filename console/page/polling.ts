@@ -20,7 +20,7 @@ export const shown: { polled?: Polled<unknown> } = {};
 
 const MAX_BACKOFF_MS = 30_000;
 
-/** After so many answers that are the same, the poll runs half as often, and after twice as many a quarter as often. */
+/** After this many identical answers in a row, the poll runs half as often; after twice as many, a quarter as often. */
 const CALM_AFTER = 15;
 
 export interface PollOptions<T> {
@@ -62,7 +62,7 @@ class Poll<T> {
   readonly #set: Setter<T>;
   readonly #onVisible = () => (isVisible() ? this.now() : this.#pause());
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #under: AbortController | undefined;
+  #inFlight: AbortController | undefined;
   #failures = 0;
   #same = 0;
   #last: string | undefined;
@@ -88,22 +88,22 @@ class Poll<T> {
 
   #pause(): void {
     clearTimeout(this.#timer);
-    this.#under?.abort();
-    this.#under = undefined;
+    this.#inFlight?.abort();
+    this.#inFlight = undefined;
   }
 
   async #poll(): Promise<void> {
-    const under = new AbortController();
-    this.#under = under;
+    const controller = new AbortController();
+    this.#inFlight = controller;
     try {
-      const data = await this.#ask(under.signal);
-      if (under.signal.aborted) return;
+      const data = await this.#ask(controller.signal);
+      if (controller.signal.aborted) return;
       this.#succeeded(data);
     } catch (error) {
-      if (under.signal.aborted) return;
+      if (controller.signal.aborted) return;
       this.#failed(problemOf(error));
     }
-    this.#under = undefined;
+    this.#inFlight = undefined;
   }
 
   #succeeded(data: T): void {

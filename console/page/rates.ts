@@ -5,7 +5,7 @@ import { Counting, Ends, First, Loaded, None, Since, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { type Listing, type RateKey, reader } from './service.ts';
-import { capText, clockTime, duration, ratesText } from './words.ts';
+import { capText, clockTime, duration, ratesText } from './texts.ts';
 
 const EVERY_MS = 5000;
 
@@ -20,16 +20,16 @@ const COLUMNS: Table<RateKey>['columns'] = [
     head: 'Key',
     class: 'mono',
     cell: ({ key }) => html`<${Ends} text=${key} />`,
-    order: { by: 'key', of: idOf },
+    order: { by: 'key', value: idOf },
   },
-  { head: 'Rates', class: 'reason', cell: (row) => html`<${Rates} of=${row} />` },
+  { head: 'Rates', class: 'reason', cell: (row) => html`<${Rates} row=${row} />` },
   {
     head: 'Paid until',
     width: '15rem',
     cell: ({ paidUntil }) => paidUntil && html`<${Counting} instant=${paidUntil} words=${paid(paidUntil)} />`,
     order: {
       by: 'paid',
-      of: ({ paidUntil }) => paidUntil,
+      value: ({ paidUntil }) => paidUntil,
       descends: true,
     },
   },
@@ -41,7 +41,7 @@ const COLUMNS: Table<RateKey>['columns'] = [
     cell: ({ at }) => at && html`<${Since} instant=${at} />`,
     order: {
       by: 'at',
-      of: ({ at }) => at,
+      value: ({ at }) => at,
       descends: true,
     },
   },
@@ -51,7 +51,7 @@ const COLUMNS: Table<RateKey>['columns'] = [
  * The rates that the last caller named, and those of the caller before if they differ, because callers should agree. The whole cap is below, because
  * there is no view of one key with rates.
  */
-function Rates({ of: { rates, ratesBefore, cap } }: { of: RateKey }) {
+function Rates({ row: { rates, ratesBefore, cap } }: { row: RateKey }) {
   const [now, before] = [ratesText(rates), ratesText(ratesBefore)];
   return html`<span>${now || None('not known')}${before !== now && html` <span class="state ending">before: ${before}</span>`}${cap && html`<br /><${CapBadge} cap=${cap} /> ${cap.rates && `${ratesText(cap.rates)} `}${cap.reason}<br /><span class="quiet">${capText(cap)}</span>`}</span>`;
 }

@@ -80,8 +80,8 @@ export function requestSchema({ id, fields, rules }: Request): JsonSchema {
 function merge(schema: JsonSchema, more: JsonSchema): JsonSchema {
   const result = { ...schema };
   for (const [keyword, value] of Object.entries(more)) {
-    const standing = result[keyword];
-    result[keyword] = isPlain(standing) && isPlain(value) ? merge(standing, value) : value;
+    const current = result[keyword];
+    result[keyword] = isPlain(current) && isPlain(value) ? merge(current, value) : value;
   }
   return result;
 }

@@ -201,7 +201,7 @@ function merged(overloads: Argument[][]): Argument[] {
   });
 }
 
-/** The lines of Python that build the request. */
+/** The Python lines that build the request. */
 function request(all: Argument[]): string {
   const [withNull, others] = [true, false].map((hasNull) =>
     all.filter((one) => one.hasNull === hasNull).map(({ field }) => `${field}=${snake(field)}`),

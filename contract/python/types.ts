@@ -13,7 +13,7 @@ const SIMPLE: Record<string, string> = {
   null: 'None',
 };
 
-/** Keywords of Python cannot be fields in a class body. */
+/** Python keywords cannot be fields in a class body. */
 const KEYWORDS = ['from'];
 
 /** Keywords that do not change the shape. Objects of the same shape share a name. */
@@ -96,8 +96,8 @@ export class PythonTypes {
     const texts = values.map(quoted);
     if (values.length <= MAX_INLINE) return `Literal[${texts.join(', ')}]`;
     const shape = texts.join();
-    const standing = this.#names.get(shape);
-    if (standing !== undefined) return standing;
+    const current = this.#names.get(shape);
+    if (current !== undefined) return current;
     this.#names.set(shape, name);
     this.#literals.set(name, listed(`${name}: TypeAlias = Literal[`, texts, ']\n'));
     return name;

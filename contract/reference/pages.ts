@@ -84,7 +84,7 @@ export function referencePages(): Record<string, string> {
   return { ...Object.fromEntries(pages), 'errors.md': errorPage(schemas, objectPages(pages)) };
 }
 
-/** By anchor, the page that describes an object. If several pages do, the last one. */
+/** The page that describes the object of each anchor. If several pages do, the last one. */
 function objectPages(pages: [name: string, text: string][]): Map<string, string> {
   const sections = pages.flatMap(([name, text]) =>
     [...text.matchAll(/^### (\w+)$/gm)].map(([, object = '']): [string, string] => [anchor(object), name]),

@@ -105,12 +105,12 @@ export class Holdfast extends Construct {
     return this.grant(grantee, [...LEASES, ...ONCE, ...RATES], namespace);
   }
 
-  /** Lets a role commit objects, stage uploads and read commits. @param namespace as of `grantAcquire` */
+  /** Lets a role commit objects, stage uploads and read commits. @param namespace as for `grantAcquire` */
   grantCommit(grantee: IGrantable, namespace?: string): Grant {
     return this.grant(grantee, COMMITS, namespace);
   }
 
-  /** Lets a role publish to the nameservice, and read it. @param namespace as of `grantAcquire` */
+  /** Lets a role publish to the nameservice, and read it. @param namespace as for `grantAcquire` */
   grantPublish(grantee: IGrantable, namespace?: string): Grant {
     return this.grant(grantee, NAMES, namespace);
   }
@@ -122,9 +122,10 @@ export class Holdfast extends Construct {
    * new StepFunctionsStartExecution(holdfast.exclusive(), { input });
    */
   exclusive(namespace?: string): IStateMachine {
-    const place = namespace === undefined ? 0 : this.namespaces.indexOf(namespace) + 1;
-    if (namespace !== undefined && place === 0) throw new Error(`the parameter namespaces does not name ${namespace}`);
-    const id = place === 0 ? 'ExclusiveStateMachine' : `Namespace${place}Exclusive`;
+    const position = namespace === undefined ? 0 : this.namespaces.indexOf(namespace) + 1;
+    if (namespace !== undefined && position === 0)
+      throw new Error(`the parameter namespaces does not name ${namespace}`);
+    const id = position === 0 ? 'ExclusiveStateMachine' : `Namespace${position}Exclusive`;
     const there = this.node.tryFindChild(id) as IStateMachine | undefined;
     return there ?? StateMachine.fromStateMachineArn(this, id, this.template.getResource(id).ref);
   }

@@ -13,7 +13,7 @@ export interface CheckRequest {
   StackId: string;
   LogicalResourceId: string;
   PhysicalResourceId?: string;
-  /** The presigned URL to which the response is sent by a PUT. */
+  /** The presigned URL that takes the response, in a PUT. */
   ResponseURL: string;
   ResourceProperties: CheckProperties;
   OldResourceProperties?: CheckProperties;
@@ -23,7 +23,7 @@ type CheckProperties = CheckedParameters & { allowChange?: string };
 
 const RESPONSE_MS = 10_000;
 
-/** The addresses of CloudFormation's buckets for responses, in every partition of AWS. */
+/** The addresses of CloudFormation's buckets for responses, in every AWS partition. */
 const RESPONSES =
   /^https:\/\/cloudformation-custom-resource-response-[a-z0-9-]+\.s3[.-]([a-z0-9-]+\.)*(amazonaws\.(com|com\.cn|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)$/;
 
@@ -93,7 +93,7 @@ async function stateOf(StackName: string): Promise<State> {
 function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: string[]): string | undefined {
   if (!old?.values || !after.values) return 'The former or the new values are not known. Nothing was changed.';
   const inForce = (names: object) =>
-    Object.fromEntries(accepted?.map(splitAtSign).filter(([name]) => name in names) ?? []);
+    Object.fromEntries(accepted?.map(splitAtEquals).filter(([name]) => name in names) ?? []);
   const last = { values: inForce(after.values), limits: inForce(after.limits), defaults: old.defaults };
   const found = [...changesToAllow(old, after), ...(accepted ? changesToAllow(last, after) : [])];
   const changes = [...new Map(found.map((change) => [change.name, change])).values()];
@@ -110,7 +110,7 @@ function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: s
   );
 }
 
-function splitAtSign(text: string): [string, string] {
+function splitAtEquals(text: string): [string, string] {
   const at = text.indexOf('=');
   return [text.slice(0, at), text.slice(at + 1)];
 }

@@ -33,7 +33,7 @@ export const DEPLOYMENT: Group = {
   },
 };
 
-/** A namespace, or nothing where one was removed. It becomes the name of an alias of Lambda, which must not be a number. */
+/** A namespace, or nothing where one was removed. It becomes the name of a Lambda alias, which must not be a number. */
 const NAMESPACE = '([0-9]{0,8}[a-z][a-z0-9-]{0,23})?';
 
 /** The name of a state machine, or a pattern of such names. */

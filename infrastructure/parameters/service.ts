@@ -162,7 +162,7 @@ export const EXPIRED_RECORDS: Group = {
     default: '3600',
     description: 'An alarm fires if no report has been complete for this many seconds.',
     least: 60,
-    most: 86400, // the longest period of CloudWatch
+    most: 86400, // the longest CloudWatch period
   },
   autoClean: { default: 'false', description: 'true: a clean-up follows each report.', allowed: SWITCH },
   autoCleanOlderThanSeconds: {

@@ -39,7 +39,7 @@ const EXECUTION = '/2025-12-01/durable-executions/([^/]+)';
 const CALLBACK = '/2025-12-01/durable-execution-callbacks/([^/]+)';
 
 const ROUTES: [pattern: string, act: (call: Call) => Answer | Promise<Answer>][] = [
-  ['POST /2015-03-31/functions/([^/]+)/invocations', invoked],
+  ['POST /2015-03-31/functions/([^/]+)/invocations', invoke],
   ['GET /2025-12-01/functions/([^/]+)/durable-executions', listed],
   [
     `POST ${EXECUTION}/checkpoint`,
@@ -90,7 +90,7 @@ async function answer(service: DurableFunctions, request: IncomingMessage): Prom
 }
 
 /** Starts an execution. With the invocation type RequestResponse, the caller waits until it ends. */
-async function invoked({ service, id, query, request, body }: Call): Promise<Answer> {
+async function invoke({ service, id, query, request, body }: Call): Promise<Answer> {
   const header = (name: string) => request.headers[name]?.toString();
   const qualifier = query.get('Qualifier');
   const name = id.replace(/^arn:[\w-]+:lambda:[\w-]+:\d*:function:/, '') + (qualifier ? `:${qualifier}` : '');

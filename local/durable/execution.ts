@@ -51,7 +51,7 @@ export class DurableExecution {
   #isInvoked = false;
   #failures = 0;
   #timer: NodeJS.Timeout | undefined;
-  readonly #end = Promise.withResolvers<void>();
+  readonly #finished = Promise.withResolvers<void>();
 
   constructor(options: ExecutionOptions) {
     this.#options = options;
@@ -59,7 +59,7 @@ export class DurableExecution {
     this.name = options.name;
     this.functionArn = options.functionArn;
     this.input = options.input;
-    this.ended = this.#end.promise;
+    this.ended = this.#finished.promise;
     const Id = options.arn.split('/').at(-1) ?? '';
     const ExecutionDetails = { InputPayload: options.input };
     this.#operations.set(Id, {
@@ -113,7 +113,7 @@ export class DurableExecution {
 
   /** Ends the execution, but not the invocation that runs, whose next checkpoint fails. */
   stop(error?: ErrorObject): void {
-    this.#ends('STOPPED', { Error: error });
+    this.#finish('STOPPED', { Error: error });
   }
 
   #callback(callbackId: string): Operation | undefined {
@@ -170,20 +170,20 @@ export class DurableExecution {
       const output = (await this.#options.invoke(event)) as Output;
       this.#isInvoked = false;
       this.#failures = 0;
-      if (output.Status === 'SUCCEEDED') this.#ends('SUCCEEDED', { Result: output.Result || this.result });
-      else if (output.Status === 'FAILED') this.#ends('FAILED', { Error: output.Error });
+      if (output.Status === 'SUCCEEDED') this.#finish('SUCCEEDED', { Result: output.Result || this.result });
+      else if (output.Status === 'FAILED') this.#finish('FAILED', { Error: output.Error });
       else this.#resume();
     } catch (error) {
       this.#isInvoked = false;
-      this.#fails(error as Error);
+      this.#handleFailure(error as Error);
     }
   }
 
-  #fails({ name, message }: Error): void {
+  #handleFailure({ name, message }: Error): void {
     if (this.status !== 'RUNNING') return;
     console.error(`${this.arn}: ${message}`);
     if (++this.#failures < MAX_FAILED_INVOCATIONS) this.#later(this.#options.secondMs, () => this.#invoke());
-    else this.#ends('FAILED', { Error: { ErrorType: name, ErrorMessage: message } });
+    else this.#finish('FAILED', { Error: { ErrorType: name, ErrorMessage: message } });
   }
 
   #later(ms: number, act: () => void): void {
@@ -192,7 +192,7 @@ export class DurableExecution {
     this.#timer = setTimeout(act, Math.max(0, Math.min(ms, 2 ** 31 - 1)));
   }
 
-  #ends(status: Status, outcome: { Result?: string | undefined; Error?: ErrorObject | undefined }): void {
+  #finish(status: Status, outcome: { Result?: string | undefined; Error?: ErrorObject | undefined }): void {
     if (this.status !== 'RUNNING') return;
     clearTimeout(this.#timer);
     this.status = status;
@@ -200,7 +200,7 @@ export class DurableExecution {
     this.result = outcome.Result;
     this.error = outcome.Error;
     this.#options.statusChanged(this);
-    this.#end.resolve();
+    this.#finished.resolve();
   }
 }
 

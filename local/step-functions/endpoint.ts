@@ -6,7 +6,7 @@ import { ApiError, apiError } from './errors.ts';
 import type { StepFunctions } from './service.ts';
 
 /**
- * Serves the API of Step Functions, in the JSON 1.0 protocol of AWS. SDKs and `aws stepfunctions` find it by AWS_ENDPOINT_URL_SFN. Signatures are not checked.
+ * Serves the Step Functions API, in the AWS JSON 1.0 protocol. SDKs and `aws stepfunctions` find it through AWS_ENDPOINT_URL_SFN. Signatures are not checked.
  */
 export async function startEndpoint(service: () => Promise<StepFunctions>, port: number): Promise<Listening> {
   return listen(async (request, response) => {

@@ -89,13 +89,13 @@ export class Execution {
 
   /** Ends a running execution as StopExecution does. */
   stop(error?: string, cause?: string): void {
-    this.#ends('ABORTED', { error, cause });
+    this.#finish('ABORTED', { error, cause });
   }
 
   /**
    * Continues at the state that did not succeed, with the input of that state, as RedriveExecution does. The tries of its Retry and all timeouts count from the
    * start again. A Parallel or Map state runs again as a whole.
-   * @param token requests with the same token redrive the execution only one time
+   * @param token requests with the same token redrive the execution only once
    * @returns when the execution was redriven
    * @throws ApiError ExecutionNotRedrivable
    */
@@ -139,7 +139,7 @@ export class Execution {
     });
     signal.addEventListener('abort', abort);
     const outcome = await result.then(succeeded).catch(failed);
-    if (!signal.aborted) this.#ends(...outcome); // if aborted, this attempt has ended already, and the next one may run
+    if (!signal.aborted) this.#finish(...outcome); // if aborted, this attempt has ended already, and the next one may run
   }
 
   /** The value of `$$.Execution`. */
@@ -152,7 +152,7 @@ export class Execution {
     };
   }
 
-  #ends(...[status, outcome]: End): void {
+  #finish(...[status, outcome]: End): void {
     if (this.status !== 'RUNNING') return;
     this.status = status;
     this.stoppedAt = new Date();

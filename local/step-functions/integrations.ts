@@ -71,25 +71,25 @@ async function integration(
   const parameters = task.parameters as Fields;
   switch (resource.replace(/^arn:[\w-]+:states:::/, '')) {
     case 'lambda:invoke':
-      return invoked(around, parameters);
+      return invokeTask(around, parameters);
     case 'lambda:invoke.waitForTaskToken':
-      return untilSent(around.tokens, { token: task.token, beat: limits.beat }, () => invoked(around, parameters));
+      return untilSent(around.tokens, { token: task.token, beat: limits.beat }, () => invokeTask(around, parameters));
     case 'states:startExecution': {
-      const { arn, startedAt } = started(around, parameters, parent.name);
+      const { arn, startedAt } = start(around, parameters, parent.name);
       return { ExecutionArn: arn, StartDate: startedAt.getTime() };
     }
     case 'states:startExecution.sync':
-      return childOutput(started(around, parameters, parent.name), parent.signal, (text) => text);
+      return childOutput(start(around, parameters, parent.name), parent.signal, (text) => text);
     case 'states:startExecution.sync:2':
-      return childOutput(started(around, parameters, parent.name), parent.signal, JSON.parse);
+      return childOutput(start(around, parameters, parent.name), parent.signal, JSON.parse);
     case 'aws-sdk:sfn:stopExecution':
-      return stopped(around, parameters);
+      return stop(around, parameters);
     default:
       throw new StatesError('States.Runtime', `the local stack does not know the resource ${resource}`, true);
   }
 }
 
-async function invoked(around: Surroundings, { FunctionName, Payload = {} }: Fields): Promise<Json> {
+async function invokeTask(around: Surroundings, { FunctionName, Payload = {} }: Fields): Promise<Json> {
   const result = await around.invoke(String(FunctionName), Payload);
   return { ExecutedVersion: '$LATEST', Payload: result, StatusCode: 200 };
 }
@@ -106,7 +106,7 @@ function untilSent(
   });
 }
 
-function started(around: Surroundings, parameters: Fields, parent: string): Execution {
+function start(around: Surroundings, parameters: Fields, parent: string): Execution {
   const { StateMachineArn, Name, Input = {} } = parameters;
   const input = typeof Input === 'string' ? Input : JSON.stringify(Input);
   if (isJson(input)) checkSize(JSON.parse(input), `input of ${StateMachineArn} from ${parent}`);
@@ -117,7 +117,7 @@ function started(around: Surroundings, parameters: Fields, parent: string): Exec
   });
 }
 
-function stopped(around: Surroundings, { ExecutionArn, Error: error, Cause: cause }: Fields): Json {
+function stop(around: Surroundings, { ExecutionArn, Error: error, Cause: cause }: Fields): Json {
   try {
     const execution = around.execution(String(ExecutionArn));
     execution.stop(error as string | undefined, cause as string | undefined);

@@ -70,8 +70,8 @@ interface Execution {
 
 /**
  * Runs a definition on aws-local-stepfunctions. That library supports neither `$$.State` and `$$.Task`, nor JSONata, heartbeats and service integrations.
- * It reads its states from an object, so it gets an object that makes a state each time the state is entered, with the paths to the state's own context
- * bound to that entry. A Wait state that the library would end at another time than AWS becomes a task.
+ * The library reads states from an object. Ours makes a fresh copy of a state each time the state is entered, with paths to `$$` that lead to the context of
+ * that entry. A Wait state that the library would end at another time than AWS becomes a task.
  */
 export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
   const ending = new AbortController();

@@ -43,7 +43,7 @@ export class Tokens {
   }
 }
 
-/** Makes an opaque token that is as long as those of AWS. */
+/** Makes an opaque token that is as long as the ones that AWS makes. */
 export const newToken = (id: string) => `AAAA${Buffer.from(`${id}${id}`).toString('base64url')}`;
 
 const isToken = (text: string) => /^AAAA[\w-]{96}$/.test(text);

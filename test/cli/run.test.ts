@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Claim, claim } from '../../cli/src/run/claim.ts';
+import { acquireForCommand, type CommandHold } from '../../cli/src/run/claim.ts';
 import { Command } from '../../cli/src/run/command.ts';
 import { supervise } from '../../cli/src/run/supervise.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
@@ -326,7 +326,7 @@ it('a command releases its leases even if one of them has expired', async () => 
   const leases = { leases: [lease(0), lease(9000)], release: async () => released.push('all') };
   const service = { acquireAll: async () => leases };
   const asked = { options: { key: 'a', limit: 2 }, also: [{ key: 'b', limit: 5 }], slot: undefined, rates: [] };
-  const held = (await claim(service as never, asked, {} as never)) as Claim;
+  const held = (await acquireForCommand(service as never, asked, {} as never)) as CommandHold;
   expect(await held.end(76)).toBe(76);
   expect(released).toEqual(['all']);
 });

@@ -97,7 +97,7 @@ describe.runIf(executablePath)('the page', () => {
     await site.world.acquire('moving', { ttlSeconds: 600 });
     for (const holder of ['first', 'second', 'third']) await site.world.park('moving', holder, { parkSeconds: 90 });
     const page = await site.open('#/keys/moving');
-    const places = page.locator('.queue').getByRole('listitem');
+    const places = page.locator('.line').getByRole('listitem');
     await expect.poll(() => places.count()).toBe(3);
     await page.getByRole('button', { name: 'Run next… third' }).click();
     const dialog = page.getByRole('dialog', { name: 'Run this waiter next?' });

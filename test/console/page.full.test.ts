@@ -270,7 +270,7 @@ describe.runIf(executablePath)('the page', () => {
     await until(async () => (await tab.world.get('leases?key=patience')).waiting).toBe(1);
     await tab.world.park('patience', 'a task', { parkSeconds: 3600 });
     const page = await tab.open('#/keys/patience');
-    const line = page.getByRole('region', { name: 'patience' }).locator('.queue').getByRole('listitem');
+    const line = page.getByRole('region', { name: 'patience' }).locator('.line').getByRole('listitem');
     await expect.poll(() => line.count()).toBe(2);
     const [caller, task] = [line.nth(0), line.nth(1)];
     await caller.getByText(/^patient/).waitFor();

@@ -233,7 +233,7 @@ describe.runIf(executablePath)('the page', () => {
     for (const holder of ['first', 'second', 'third'])
       tasks.push(await site.world.park('queue', holder, { parkSeconds: 90 }));
     const page = await site.open('#/keys/queue');
-    const places = page.locator('.queue').getByRole('listitem');
+    const places = page.locator('.line').getByRole('listitem');
     await expect.poll(() => places.count()).toBe(3);
     expect(await places.allInnerTexts()).toEqual(
       ['first', 'second', 'third'].map((name) => expect.stringContaining(name)),
@@ -284,7 +284,7 @@ describe.runIf(executablePath)('the page', () => {
     const { comeBackMs, retryWith } = await site.world.post('leases/acquire', asked);
     expect(comeBackMs).toBeGreaterThan(10_000);
     const page = await site.open('#/keys/drowsy');
-    const places = page.locator('.queue').getByRole('listitem');
+    const places = page.locator('.line').getByRole('listitem');
     await expect.poll(() => places.count()).toBe(2);
     expect(await places.nth(0).getByText('asleep').count()).toBe(0);
     await places

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Order } from '../../deployment/request.ts';
+import type { ParsedRequest } from '../../deployment/request.ts';
 import { type CloudFormationDouble, deployTo, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
 import { aFew, isFull } from '../support/time/rounds.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => double.stop());
 
-const run = (order: Partial<Order> = {}) => deployTo(double.aws, { said, order });
+const run = (order: Partial<ParsedRequest> = {}) => deployTo(double.aws, { said, order });
 
 const stack = () => double.stacks.get('holdfast-prod');
 
@@ -55,7 +55,7 @@ describe('the code and the template', () => {
   const bucket = '/holdfast-code-111122223333-eu-west-1/holdfast/';
   const [zip = ''] = JSON.stringify(released).match(/acquire-\w+\.zip/) ?? [];
   const zips = new Map([[zip, Buffer.from('the code')]]);
-  const runWith = (order: Partial<Order> = {}) => deployTo(double.aws, { said, order, zips });
+  const runWith = (order: Partial<ParsedRequest> = {}) => deployTo(double.aws, { said, order, zips });
   const templateKey = () => [...double.objects.keys()].find((key) => key.endsWith('.json')) ?? '';
   /** Writes other bytes of the same length, as anybody could who may write to the bucket. */
   const overwrite = (key: string) => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Observer } from '../../deployment/deploy.ts';
-import type { Order } from '../../deployment/request.ts';
+import type { ParsedRequest } from '../../deployment/request.ts';
 import { testClient, watch } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, deployTo, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released, withParameters } from '../support/stack/template.ts';
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => double.stop());
 
-const run = (order: Partial<Order> = {}, observer: Partial<Observer> = {}) =>
+const run = (order: Partial<ParsedRequest> = {}, observer: Partial<Observer> = {}) =>
   deployTo(double.aws, { said, order, observer });
 
 const stack = () => double.stacks.get(NAME);
@@ -175,7 +175,7 @@ describe('a parameter', () => {
 });
 
 describe('the plan', () => {
-  const plan = (order: Partial<Order> = {}) => {
+  const plan = (order: Partial<ParsedRequest> = {}) => {
     const seen: string[] = [];
     const onChanges: Observer['onChanges'] = (changes) =>
       void seen.push(

@@ -1,6 +1,6 @@
 import { DeleteTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { Order } from '../../deployment/request.ts';
+import type { ParsedRequest } from '../../deployment/request.ts';
 import type { Values } from '../../deployment/values.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { newTable, testClient } from '../support/emulators/aws.ts';
@@ -16,7 +16,7 @@ afterEach(() => double.stop());
 
 /** What the operator read. */
 let said: string[];
-const run = (order: Partial<Order>) => {
+const run = (order: Partial<ParsedRequest>) => {
   said = [];
   return deployTo({ ...double.aws, dynamodb }, { said, order: { allowedChanges: ['commitProtocol'], ...order } });
 };

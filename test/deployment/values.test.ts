@@ -38,7 +38,7 @@ describe('the parameters of a deployment', () => {
     ['reportSchedule', 'rate(5 foo)', 'reportSchedule must be like rate(1 hour)'],
     ['reportSchedule', 'cron(0 0 * * *)', 'reportSchedule must be like rate(1 hour)'],
     ['commitProtocol', 'nativ', 'commitProtocol must be one of dynamo, native'],
-    ['namespaces', 'team,b,team-a', 'namespaces must not contain team-a: its state machines'],
+    ['namespaces', 'team,b,team-a', 'namespaces must not contain team-a: the names of its state machines'],
     ['namespaces', 'holdfast', 'namespaces must not contain holdfast'],
     ['namespaces', 'a,holdfast-prod', 'namespaces must not contain holdfast-prod'],
     ['auth', 'none', 'auth must be one of iam, jwt'],
@@ -99,7 +99,7 @@ describe('a running stack', () => {
   const refuse = (previous: object, next: object, allowed: string[] = []) => {
     return checkFixedParameters(released, {
       deployed: released,
-      place: { 'AWS::AccountId': '111122223333', 'AWS::Region': 'eu-west-1' },
+      pseudoValues: { 'AWS::AccountId': '111122223333', 'AWS::Region': 'eu-west-1' },
       previous: { ...REQUIRED, ...previous },
       next: { ...REQUIRED, ...next },
       allowed,

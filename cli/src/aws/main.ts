@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs';
 import { search } from './providers.ts';
 
 /**
- * A program that looks for AWS credentials, and writes what it found as JSON to descriptor 3. A source may start other programs, which do not get that
+ * A program that searches for AWS credentials, and writes what it found as JSON to descriptor 3. A source may start other programs, which do not get that
  * descriptor. The argument is the only profile to use.
  */
 writeSync(3, JSON.stringify(await search(process.argv[2])));

@@ -28,7 +28,7 @@ const WAYS: Record<string, string> = {
 };
 
 /**
- * Asks the sources of AWS credentials other than the environment, by the providers of AWS and in their order. A source that is set up wrongly ends the search,
+ * Asks the sources of AWS credentials other than the environment, with the AWS providers and in their order. A source that is set up wrongly ends the search,
  * as in every SDK, because the next source could give another identity.
  * @param profile the only profile to use; undefined for all sources
  * @returns credentials, or a text that says for each source why it gave none

@@ -26,7 +26,7 @@ export interface ConsoleOptions {
 /** The calls of the page that change something. Other calls that change something are never passed on. */
 const WRITES: readonly Operation[] = ['breakLease', 'cancelWaiter', 'capKey', 'runNext', 'clean', 'report'];
 
-/** The most bytes of a request. Those of the page are far smaller. */
+/** The largest request, in bytes. The page's own requests are far smaller. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 /**

@@ -10,7 +10,7 @@ import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
-import { agoText, nameOf } from '../verbs/words.ts';
+import { agoText, nameOf } from '../verbs/texts.ts';
 import { acquireWithAlso, type CommandLease } from './also.ts';
 
 /** The options of `run` for a slot. */
@@ -45,7 +45,7 @@ export function slotOf(args: Arguments): Slot | undefined {
 }
 
 /** The lease or the run of a slot that a command runs under. */
-export interface Claim {
+export interface CommandHold {
   lease: CommandLease;
   /** The slot, if the command works for one. */
   slot?: string;
@@ -67,29 +67,29 @@ interface Wanted {
 
 /**
  * Acquires the lease of a command, or begins its slot. Then waits for a start at the rates, while heartbeats extend the lease.
- * @returns the claim, or the answer if the slot is done
+ * @returns the lease with its end, or the answer if the slot is done
  * @throws HoldfastError as `acquire`, `onceBegin` and `rateReserve`; LeaseLost if the lease is lost before the start
  */
-export async function claim(
+export async function acquireForCommand(
   service: Service,
   asked: Wanted,
   output: Output,
-): Promise<Claim | Exclude<Begun, BegunRun>> {
+): Promise<CommandHold | Exclude<Begun, BegunRun>> {
   const startedAt = moment(systemSurroundings);
-  const claimed = await claimLease(service, asked, output);
+  const hold = await acquireLeaseOrSlot(service, asked, output);
   const { rates, options } = asked;
-  if ('outcome' in claimed || rates.length === 0) return claimed;
+  if ('outcome' in hold || rates.length === 0) return hold;
   output.progress.show(`waiting for a start of ${options.key}`);
   const { waitMs, signal } = options;
-  await service.underRates(claimed.lease, { rates, waitMs, signal }, startedAt);
-  return claimed;
+  await service.underRates(hold.lease, { rates, waitMs, signal }, startedAt);
+  return hold;
 }
 
-async function claimLease(
+async function acquireLeaseOrSlot(
   service: Service,
   { options, also, slot }: Wanted,
   output: Output,
-): Promise<Claim | Exclude<Begun, BegunRun>> {
+): Promise<CommandHold | Exclude<Begun, BegunRun>> {
   if (slot === undefined) {
     const lease = await acquireWithAlso(service, options, also);
     const end = async (exitCode?: number) => {
@@ -106,7 +106,7 @@ async function claimLease(
   const { run } = begun;
   const lease = Object.assign(run, { all: [run] });
   const end = async (exitCode?: number) => {
-    if (exitCode === 0) return (await completed(begun, output)) ? 0 : EXIT.lost;
+    if (exitCode === 0) return (await complete(begun, output)) ? 0 : EXIT.lost;
     if (run.remainingMs > 0) await begun.release();
     return exitCode;
   };
@@ -114,7 +114,7 @@ async function claimLease(
 }
 
 /** Completes a slot. @returns false if the lease was lost @throws HoldfastError if no answer says whether the slot is done */
-async function completed(begun: BegunRun, output: Output): Promise<boolean> {
+async function complete(begun: BegunRun, output: Output): Promise<boolean> {
   try {
     await begun.complete(undefined);
     return true;

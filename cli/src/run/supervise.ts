@@ -101,7 +101,7 @@ class Watch {
     );
   }
 
-  /** Ends the group within so many milliseconds. @param asks whether to send SIGTERM first */
+  /** Ends the group within this many milliseconds. @param asks whether to send SIGTERM first */
   terminate(withinMs: number, asks = true): void {
     this.#killAt ??= performance.now() + withinMs;
     // A stopped process acts on SIGTERM only when it continues.

@@ -6,7 +6,7 @@ import { shown } from '../escape.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
 import type { Key } from '../service.ts';
 import type { Call, Verb } from '../verb.ts';
-import { duration, EXECUTION_END, isOfBound, untilEnd, untilText } from './words.ts';
+import { duration, EXECUTION_END, isOfBound, untilEnd, untilText } from './texts.ts';
 
 type Schemas = components['schemas'];
 type Holding = Pick<Schemas['KeySummary'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt' | 'execution'> & {

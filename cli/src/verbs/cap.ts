@@ -8,15 +8,15 @@ import type { Service } from '../service.ts';
 import type { Verb } from '../verb.ts';
 import { TICKET_NOTES, ticketOf } from './queue.ts';
 import { ratesOf } from './rates.ts';
-import { capText } from './words.ts';
+import { capText } from './texts.ts';
 
 type Cap = components['schemas']['Cap'];
 
 /** The highest limit of a key. */
-const MOST_PERMITS = 200;
+const MAX_PERMITS = 200;
 
 /** The longest time after which a cap ends by itself. */
-const MOST_SECONDS = 31 * 86_400;
+const MAX_SECONDS = 31 * 86_400;
 
 /** How long to ask whether the key has slots, in milliseconds. Without an answer, the command does not mention them. */
 const READ_MS = 2000;
@@ -70,7 +70,7 @@ function requestOf(args: Arguments): RequestOf<'capKey'> {
   const texts = args.all('rate');
   const rates = texts.length > 0 ? cappedRates(texts) : word === 'none' && !kind ? null : undefined;
   const reason = args.text('reason');
-  const forSeconds = args.seconds('for', { least: 1, most: MOST_SECONDS, whole: true });
+  const forSeconds = args.seconds('for', { least: 1, most: MAX_SECONDS, whole: true });
   if (limit === undefined && rates === undefined) throw misuse('name a cap: a number, none, or --rate');
   if (kind && (limit || rates)) throw misuse('--kind once takes 0 or none, and no --rate');
   const lifts = limit == null && !rates;
@@ -83,8 +83,8 @@ function limitOf(word: string | undefined): number | null | undefined {
   if (word === undefined) return undefined;
   if (word === 'none') return null;
   const limit = /^\d+$/.test(word) ? Number(word) : Number.NaN;
-  if (limit <= MOST_PERMITS) return limit;
-  throw misuse(`the cap must be a whole number from 0 to ${MOST_PERMITS}, or none, not '${word}'`);
+  if (limit <= MAX_PERMITS) return limit;
+  throw misuse(`the cap must be a whole number from 0 to ${MAX_PERMITS}, or none, not '${word}'`);
 }
 
 function cappedRates(texts: string[]) {

@@ -33,7 +33,7 @@ environment variables: docs/configuration.md, "Settings of the local stack".`,
   example: 'holdfast dev',
   async run({ arguments: args, output }) {
     const port = args.number('port', { least: 1, most: 65_531, whole: true });
-    const file = installed() ?? (await downloaded(output));
+    const file = installed() ?? (await download(output));
     const program: { startStack: typeof startStack } = await import(pathToFileURL(file).href);
     const files = { durable: args.all('durable'), functions: args.all('function') };
     await program.startStack({ port, memory: args.is('memory'), ...files });
@@ -52,7 +52,7 @@ function installed(): string | undefined {
 }
 
 /** The program of the package in the cache of this user. The first time, npm downloads it. */
-async function downloaded(output: Output): Promise<string> {
+async function download(output: Output): Promise<string> {
   const { XDG_CACHE_HOME, HOME } = process.env;
   const cache = join(XDG_CACHE_HOME || join(HOME || homedir(), '.cache'), 'holdfast');
   const folder = join(cache, `dev-${manifest.version}`);

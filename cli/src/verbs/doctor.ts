@@ -10,7 +10,7 @@ import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Settings } from '../settings.ts';
 import type { Verb } from '../verb.ts';
-import { agoText, nameOf } from './words.ts';
+import { agoText, nameOf } from './texts.ts';
 
 type KeyPage = components['schemas']['KeyPage'];
 
@@ -35,7 +35,7 @@ class Findings {
     else this.#output.line(`${verdict.padEnd(6)}  ${check}: ${detail}`);
   }
 
-  /** Reports a check that is well only to programs, because people would not read so many lines. */
+  /** Reports a check that found no fault, but only to programs: for people, these lines would hide the others. */
   sayToProgram(check: string, detail: string): void {
     if (this.#output.isJson) this.say(check, 'ok', detail);
   }
@@ -131,7 +131,7 @@ function clock(findings: Findings, date: string | undefined, at: number): void {
 }
 
 /**
- * Checks that all clients commit by the same protocol. Clients that use records of the commits table write without a condition, and the native protocol leaves
+ * Checks that all clients commit with the same protocol. Clients that use records of the commits table write without a condition, and the native protocol leaves
  * no record, so the two kinds of clients could overwrite each other's commits.
  */
 async function commits(findings: Findings, service: Service): Promise<void> {
@@ -143,9 +143,9 @@ async function commits(findings: Findings, service: Service): Promise<void> {
       SINGLE_TRY,
     );
     if (page.protocol === 'dynamo') return;
-    const foreign = page.commits.find(({ commitId }) => commitId === null);
-    if (foreign) {
-      const detail = `another client commits ${foreign.path} by a record, which commitProtocol=native does not respect: see docs/commits.md`;
+    const thirdParty = page.commits.find(({ commitId }) => commitId === null);
+    if (thirdParty) {
+      const detail = `another client commits ${thirdParty.path} by a record, which commitProtocol=native does not respect: see docs/commits.md`;
       findings.fail('commits', detail, EXIT.refused);
       return;
     }

@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import type { Option } from '../syntax.ts';
 import type { Verb } from '../verb.ts';
-import { agoText, duration } from './words.ts';
+import { agoText, duration } from './texts.ts';
 
 type Kind = components['schemas']['ExpiredRecord']['kind'];
 

@@ -6,7 +6,7 @@ import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
-import { capText, isShared, untilEnd, untilText, usedText } from './words.ts';
+import { capText, isShared, untilEnd, untilText, usedText } from './texts.ts';
 
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
@@ -30,7 +30,7 @@ export const ACQUIRE_OPTIONS: Options = {
 };
 
 /** The highest limit of a key. */
-const MOST_PERMITS = 200;
+const MAX_PERMITS = 200;
 
 /** The options of the command line, as the client takes them. @throws Failure that names the wrong option */
 export function acquireOptions(args: Arguments) {
@@ -47,8 +47,8 @@ export function acquireOptions(args: Arguments) {
 }
 
 function permitOptions(args: Arguments): PermitOptions {
-  const limit = args.number('limit', { least: 1, most: MOST_PERMITS, whole: true });
-  const weight = args.number('weight', { least: 1, most: limit ?? MOST_PERMITS, whole: true });
+  const limit = args.number('limit', { least: 1, most: MAX_PERMITS, whole: true });
+  const weight = args.number('weight', { least: 1, most: limit ?? MAX_PERMITS, whole: true });
   const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
   if (exclusive && (shared || limit || weight)) throw misuse('--exclusive excludes --shared, --limit and --weight');
   if (weight && !limit && !shared) throw misuse('--weight needs --limit or --shared');

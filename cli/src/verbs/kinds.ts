@@ -4,7 +4,7 @@ import type { Cell } from '../output.ts';
 import type { Call } from '../verb.ts';
 import { onceCells, onceHelp } from './once.ts';
 import { rateCells } from './rates.ts';
-import { ratesText } from './words.ts';
+import { ratesText } from './texts.ts';
 
 type Schemas = components['schemas'];
 

@@ -5,7 +5,7 @@ import { isGone, LeaseFile, readLeaseFile } from '../lease-file.ts';
 import { Signals } from '../run/signals.ts';
 import type { Call, Verb } from '../verb.ts';
 import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
-import { duration } from './words.ts';
+import { duration } from './texts.ts';
 
 export const acquire: Verb = {
   summary: 'acquire a lease for a script, and print the file that holds its proof',

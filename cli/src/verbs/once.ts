@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts';
 import type { Cell } from '../output.ts';
 import type { Verb } from '../verb.ts';
 import { forgetRate } from './rates.ts';
-import { agoText, endText, keyStateText, nameOf } from './words.ts';
+import { agoText, endText, keyStateText, nameOf } from './texts.ts';
 
 type Row = components['schemas']['OnceKey'];
 

@@ -15,7 +15,7 @@ import {
   stateText,
   untilText,
   usedText,
-} from './words.ts';
+} from './texts.ts';
 
 type Schemas = components['schemas'];
 
@@ -132,7 +132,7 @@ function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter
 export const TICKET_NOTES = `TICKET is a ticket as queue shows it, or its end. The exit code is 1 if no waiter has the ticket.`;
 
 /** How many letters of a ticket's end are needed, so that nobody types a position, which changes. */
-const LEAST_END = 6;
+const MIN_END = 6;
 
 /**
  * The ticket that a word means: a whole ticket, the end of a ticket, or a ticket as a narrow terminal shows it.
@@ -141,7 +141,7 @@ const LEAST_END = 6;
 export async function ticketOf(service: Service, key: string, word: string): Promise<string> {
   if (/^\d{15}-.{36}$/.test(word)) return word;
   const [end = '', head = ''] = word.split('…').reverse();
-  if (end.length < LEAST_END) throw misuse(`name the ticket, or at least the last ${LEAST_END} letters of the ticket`);
+  if (end.length < MIN_END) throw misuse(`name the ticket, or at least the last ${MIN_END} letters of the ticket`);
   const { waiters = [] } = await service.readKey(key, { waiters: true, limit: 1000 });
   const [found, other] = waiters.filter(({ ticket }) => ticket.startsWith(head) && ticket.endsWith(end));
   if (found && !other) return found.ticket;

@@ -8,7 +8,7 @@ import type { Cell, Output } from '../output.ts';
 import { Signals } from '../run/signals.ts';
 import type { Call, Verb } from '../verb.ts';
 import { refusal, waitSeconds } from './holding.ts';
-import { ratesText, untilText } from './words.ts';
+import { ratesText, untilText } from './texts.ts';
 
 type Row = components['schemas']['RateKey'];
 

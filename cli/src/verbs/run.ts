@@ -2,7 +2,7 @@ import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
 import { alsoEntries, type CommandLease } from '../run/also.ts';
-import { type Claim, claim, doneText, SLOT_OPTIONS, slotOf } from '../run/claim.ts';
+import { acquireForCommand, type CommandHold, doneText, SLOT_OPTIONS, slotOf } from '../run/claim.ts';
 import { Command } from '../run/command.ts';
 import { assertExecutable } from '../run/executable.ts';
 import { discard, startGuard, terminalShell } from '../run/guard/start.ts';
@@ -69,7 +69,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   assertExecutable(args.command[0] ?? '', process.env.PATH);
   const signals = new Signals();
   const waiting = output.progress;
-  let claimed: Claim | undefined;
+  let claimed: CommandHold | undefined;
   const service = connect({
     onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
     // While the command runs, only a loss is printed, and not each heartbeat without an answer.
@@ -78,7 +78,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   // The guard starts while the lease is acquired, to save time. At a terminal it starts later, because it takes the terminal away from this process.
   const guard = terminalShell() ? undefined : startGuard();
   try {
-    const got = await claim(
+    const got = await acquireForCommand(
       service,
       { options: { key, ...options, signal: signals.waiting }, also, slot, rates },
       output,
@@ -130,7 +130,7 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
 
 /** The environment of the command. It lacks the lease id, because any process of the command could pass that proof on. */
 function environment(
-  { lease: { key, fence, holder, all }, slot }: Claim,
+  { lease: { key, fence, holder, all }, slot }: CommandHold,
   namespace: string | undefined,
   fenceName: string | undefined,
 ): NodeJS.ProcessEnv {

@@ -8,7 +8,7 @@ import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Call, Verb } from '../verb.ts';
 import { KINDS, listKind } from './kinds.ts';
-import { agoText, endText, keyStateText, nameOf, usedText } from './words.ts';
+import { agoText, endText, keyStateText, nameOf, usedText } from './texts.ts';
 
 type Row = components['schemas']['ListedKey'];
 

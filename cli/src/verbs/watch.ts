@@ -4,7 +4,7 @@ import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { Key } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { capText, holderText, isShared, NO_RECORD, nameOf, stateText, untilEnd, usedText } from './words.ts';
+import { capText, holderText, isShared, NO_RECORD, nameOf, stateText, untilEnd, usedText } from './texts.ts';
 
 const UNTIL = ['held', 'free'] as const;
 

@@ -128,7 +128,7 @@ interface Acquisition {
   /** How many tries in a row have failed, from which the pause follows. */
   failures: number;
   /** The last try that got no answer: when it was sent, and for how many milliseconds the service may still work on it. */
-  unansweredTry?: [Moment, number] | undefined;
+  lostTry?: [Moment, number] | undefined;
 }
 
 const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) => waitMs - since(core.by, startedAt);
@@ -161,8 +161,7 @@ async function tryUntilGranted(
       waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(acquisition) / 1000)));
     }
   } catch (error) {
-    if (acquisition.unansweredTry)
-      withdraw(acquisition, acquisition.unansweredTry[1] - since(by, acquisition.unansweredTry[0]));
+    if (acquisition.lostTry) withdraw(acquisition, acquisition.lostTry[1] - since(by, acquisition.lostTry[0]));
     // The position outlives the call. If its turn came now, no caller would use the grant. After an abort, `leave` has withdrawn the position already.
     else if (acquisition.retryWith?.ticket && !signal?.aborted) withdraw(acquisition, 0);
     throw error;
@@ -198,10 +197,10 @@ async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt
   const sleepMs = maySleep ? Math.max(0, Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(acquisition)))) : undefined;
   try {
     const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds, sleepMs }, { ms });
-    acquisition.unansweredTry = undefined;
+    acquisition.lostTry = undefined;
     return grant as Grant;
   } catch (error) {
-    if (isUnknown(error)) acquisition.unansweredTry = [sentAt, ms];
+    if (isUnknown(error)) acquisition.lostTry = [sentAt, ms];
     if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
     // An earlier try was granted, and an operator broke the grant before this client read the answer. If the operator broke it with `wait`, the key stays
     // held until this caller withdraws.
@@ -272,16 +271,13 @@ interface FailedTry {
 }
 
 /** Withdraws the request of a caller that has stopped waiting. @param leftMs for how long a lost try may still arrive */
-function withdraw(
-  { core, request, options, requestId, retryWith, unansweredTry: doubt }: Acquisition,
-  leftMs: number,
-): void {
+function withdraw({ core, request, options, requestId, retryWith, lostTry }: Acquisition, leftMs: number): void {
   const { once, waitUntil, releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
   const { key, holder } = request;
   // A try whose answer was lost may have a place of its own, which the service finds only if it reads the whole line.
-  const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
+  const own = { key, requestId, holder, ticket: lostTry ? undefined : retryWith?.ticket };
   const rest = once
-    ? doubt && once.withdraw({ ...request, requestId, ...retryWith })
+    ? lostTry && once.withdraw({ ...request, requestId, ...retryWith })
     : sendWithdrawal(core, { request: own, timeoutMs, leftMs });
   if (rest) waitUntil?.(rest);
 }

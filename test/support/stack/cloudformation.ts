@@ -7,7 +7,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { vi } from 'vitest';
 import type { Aws } from '../../../deployment/aws.ts';
 import { deploy, type Observer } from '../../../deployment/deploy.ts';
-import type { Order } from '../../../deployment/request.ts';
+import type { ParsedRequest } from '../../../deployment/request.ts';
 import type { CloudFormationTemplate } from '../../../infrastructure/cloudformation.ts';
 import { listen } from '../../../local/listen.ts';
 import { released } from './template.ts';
@@ -312,7 +312,7 @@ function listed(form: URLSearchParams, list: string, [key, value]: [string, stri
 }
 
 /** A deployment of the stage `prod` that sets nothing. */
-const ORDER: Order = {
+const ORDER: ParsedRequest = {
   stage: 'prod',
   given: {},
   reset: [],
@@ -338,7 +338,7 @@ interface Deployment {
   /** What the operator reads. */
   said: string[];
   /** The differences from a deployment of the stage `prod` without settings. */
-  order?: Partial<Order>;
+  order?: Partial<ParsedRequest>;
   /** The differences from an operator who consents. */
   observer?: Partial<Observer>;
   zips?: Map<string, Buffer>;

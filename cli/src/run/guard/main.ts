@@ -33,7 +33,7 @@ const report = (message: FromGuard) => supervisor.write(lineOf(message));
 /** Ends the whole group, this process included. */
 const kill = () => process.kill(-group, 'SIGKILL');
 
-/** Ends the group if its time is over. */
+/** Ends the group if its time has run out. */
 function checkDeadline(): void {
   const leftMs = deadline - sharedClock();
   if (leftMs <= 0) kill();

@@ -35,7 +35,7 @@ export function startGuardAtTerminal(shell: string[]): Guard {
 }
 
 function start([file = '', ...args]: string[], options: { stdio: StdioOptions; detached?: boolean }): Guard {
-  // The variables of Node, such as those of a debugger or a tracer, are meant for the user's command.
+  // Node's variables, such as those of a debugger or a tracer, are meant for the user's command.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NODE_')));
   const child = spawn(file, args, { ...options, env });
   const messages = child.stdio[3] as Duplex;

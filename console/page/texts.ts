@@ -4,9 +4,9 @@ import type { Cap, RateKey } from './service.ts';
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
-  const [big, of, small, per] = unitOf(seconds);
-  const rest = Math.floor((seconds % of) / per);
-  return `${Math.floor(seconds / of)} ${big}${rest ? ` ${rest} ${small}` : ''}`;
+  const [big, size, small, per] = unitOf(seconds);
+  const rest = Math.floor((seconds % size) / per);
+  return `${Math.floor(seconds / size)} ${big}${rest ? ` ${rest} ${small}` : ''}`;
 }
 
 type Unit = [name: string, seconds: number, smaller: string, secondsOfSmaller: number];
@@ -63,7 +63,7 @@ export const capText = ({ by, since, until }: Cap): string =>
 export const ratesText = (rates: RateKey['rates']): string =>
   rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(', ');
 
-/** The ARN of an execution of Step Functions. Its end is the name of the state machine and the name of the execution. */
+/** The ARN of a Step Functions execution. Its end is the name of the state machine and the name of the execution. */
 const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 
 /** The name of a holder, for people. Of an execution, only the end of its ARN is shown: `machine:run-42`. */

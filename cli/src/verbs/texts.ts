@@ -28,10 +28,10 @@ export const agoText = (at: string | null): string | null =>
 export const EXECUTION_END = 'its execution ends';
 
 /** Every lease except a bound one expires within a day. The second day is for clocks that differ. */
-const MOST_UNBOUND_MS = 2 * 86_400_000;
+const MAX_UNBOUND_MS = 2 * 86_400_000;
 
 /** True if an expiry is that of a bound lease. @param expiresAt ISO 8601 */
-export const isOfBound = (expiresAt: string): boolean => Date.parse(expiresAt) - Date.now() > MOST_UNBOUND_MS;
+export const isOfBound = (expiresAt: string): boolean => Date.parse(expiresAt) - Date.now() > MAX_UNBOUND_MS;
 
 /** ` until 2026-11-21T10:42:33.922Z`, or an empty text if the end is not known. @param expiresAt ISO 8601 */
 export const untilEnd = (expiresAt: string | null | undefined): string =>
@@ -77,7 +77,7 @@ export const ratesText = (rates: Schemas['NamedRate'][]): string =>
 /** The state of a key without a record. */
 export const NO_RECORD = 'no record (never used, or last used before the retention)';
 
-/** The ARN of an execution of Step Functions. Its end is the name of the state machine and the name of the execution. */
+/** The ARN of a Step Functions execution. Its end is the name of the state machine and the name of the execution. */
 const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 
 /** The name of a holder, for people. Of an execution, only the end of its ARN is shown: `machine:run-42`. */
