@@ -17,7 +17,7 @@ export interface Aws {
 }
 
 /** The options that say where a command works. */
-export interface PlaceOptions {
+export interface LocationOptions {
   /** Wins over AWS_REGION, AWS_DEFAULT_REGION and the profile. */
   region: string | undefined;
   /** The credentials must be for this account. */
@@ -42,7 +42,7 @@ const NONE_FOUND = /Could not load credentials from any providers/;
  * for another account than `account`
  */
 export async function connect(
-  { region: given, account: expected }: PlaceOptions,
+  { region: given, account: expected }: LocationOptions,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Aws> {
   // Otherwise the SDK prints a warning about this version of Node.js before anything else.

@@ -25,21 +25,24 @@ export const LIFT_OPTIONS = {
 } as const;
 
 const { stage, region, account } = DEPLOY_OPTIONS;
-const PLACE = { stage, region, account };
+const LOCATION = { stage, region, account };
 
 export const DRAIN_OPTIONS = {
-  ...PLACE,
+  ...LOCATION,
   timeout: { value: 'SECONDS', help: 'how long to wait (3600)', multiple: true },
   yes: DEPLOY_OPTIONS.yes,
 } as const;
 
-export const RESUME_OPTIONS = { ...PLACE, yes: DEPLOY_OPTIONS.yes } as const;
+export const RESUME_OPTIONS = { ...LOCATION, yes: DEPLOY_OPTIONS.yes } as const;
 
 export const HISTORY_OPTIONS = {
-  ...PLACE,
+  ...LOCATION,
   since: { value: 'DURATION', help: 'how far back (7d)', multiple: true },
   limit: { value: 'N', help: 'only the last N events', multiple: true },
   json: { help: 'print JSON, one object a line' },
 } as const;
 
-export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also show parameters that have their defaults' } } as const;
+export const PARAMETERS_OPTIONS = {
+  ...LOCATION,
+  all: { help: 'also show parameters that have their defaults' },
+} as const;

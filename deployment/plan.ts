@@ -15,7 +15,7 @@ import { checkNamesakes, checkStageLength } from './stage.ts';
 import { refuseState } from './states.ts';
 import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
 import { refuseThirdPartyCommits } from './third-party-commits.ts';
-import { checkPlace, checkValues, type Values } from './values.ts';
+import { checkLocation, checkValues, type Values } from './values.ts';
 
 /** What a deployment finds, and what it will change. */
 export interface Plan {
@@ -75,7 +75,7 @@ export async function makePlan(
   const next: Values = { codeBucket: defaultCodeBucket(aws, order.roleArn !== undefined), ...kept, ...given, stage };
   if (next.deletionProtection === PENDING) next.deletionProtection = 'true';
   checkValues(template, next);
-  checkPlace(next, aws);
+  checkLocation(next, aws);
   const tags = mergedTags(stack?.Tags ?? [], order);
   const plan = { name, stack, deployed, emptyStack: found.emptyStack, previous, next, tags };
   await checkRecords(aws, template, { plan, order });

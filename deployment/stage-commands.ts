@@ -8,7 +8,7 @@ import { deployedTemplate, valuesOf } from './stack.ts';
 
 export const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
 const SWITCH = { type: 'boolean', default: false } as const;
-const PLACE = { stage: TEXTS, region: TEXTS, account: TEXTS };
+const LOCATION = { stage: TEXTS, region: TEXTS, account: TEXTS };
 
 /** How long a drain waits by default, in seconds. */
 const PATIENCE_SECONDS = '3600';
@@ -19,13 +19,13 @@ const PATIENCE_SECONDS = '3600';
  */
 export const drainCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
-    const { values } = parseArgs({ args, options: { ...PLACE, timeout: TEXTS, yes: SWITCH } });
-    const { stage, location: place } = locationOf('drain', values);
+    const { values } = parseArgs({ args, options: { ...LOCATION, timeout: TEXTS, yes: SWITCH } });
+    const { stage, location } = locationOf('drain', values);
     const timeout = only('timeout', values.timeout) ?? PATIENCE_SECONDS;
     if (!/^\d{1,6}$/.test(timeout)) throw new Refusal(`--timeout must be whole seconds, not '${timeout}'`);
     assertCanAsk(values.yes);
     const isDone = await drain(
-      await connect(place),
+      await connect(location),
       { stage, timeoutMs: Number(timeout) * 1000 },
       observer(values.yes),
     );
@@ -38,10 +38,10 @@ export const drainCommand = (args: string[]): Promise<number> =>
  */
 export const resumeCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
-    const { values } = parseArgs({ args, options: { ...PLACE, yes: SWITCH } });
-    const { stage, location: place } = locationOf('resume', values);
+    const { values } = parseArgs({ args, options: { ...LOCATION, yes: SWITCH } });
+    const { stage, location } = locationOf('resume', values);
     assertCanAsk(values.yes);
-    return (await resume(await connect(place), { stage }, observer(values.yes))) ? 0 : DECLINED;
+    return (await resume(await connect(location), { stage }, observer(values.yes))) ? 0 : DECLINED;
   });
 
 /**
@@ -50,9 +50,9 @@ export const resumeCommand = (args: string[]): Promise<number> =>
  */
 export const parametersCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
-    const { values } = parseArgs({ args, options: { ...PLACE, all: SWITCH } });
-    const { stage, location: place } = locationOf('parameters', values);
-    const aws = await connect(place);
+    const { values } = parseArgs({ args, options: { ...LOCATION, all: SWITCH } });
+    const { stage, location } = locationOf('parameters', values);
+    const aws = await connect(location);
     const stack = await existingStack(aws, stage);
     const { Parameters = {} } = await deployedTemplate(aws, stack.StackName);
     const isDefault = (name: string, value: string) => String(Parameters[name]?.Default) === value;

@@ -49,7 +49,7 @@ export function checkValues(template: CloudFormationTemplate, values: Values): v
 const IN_REGION = ['kmsKeyArn', 'bucketKmsKeyArn', 'alarmTopicArn', 'alarmOkTopicArn', 'certificateArn'];
 
 /** @throws Refusal that names each ARN of another region or partition */
-export function checkPlace(values: Values, { region, partition }: { region: string; partition: string }): void {
+export function checkLocation(values: Values, { region, partition }: { region: string; partition: string }): void {
   const problems = Object.entries(values).flatMap(([name, value]) => {
     const [arn, itsPartition, , itsRegion] = value.split(':');
     if (arn !== 'arn' || !name.endsWith('Arn')) return [];
@@ -67,9 +67,7 @@ function overlapping({ namespaces = '' }: Values): string[] {
     const other = names.find((one) => one.startsWith(`${name}-`) || (name === 'holdfast' && one === name));
     return other === undefined
       ? []
-      : [
-          `namespaces must not contain ${other}: its state machines and those of ${name} could not be told apart by their names`,
-        ];
+      : [`namespaces must not contain ${other}: the names of its state machines could also belong to ${name}`];
   });
 }
 

@@ -1,8 +1,8 @@
 /**
  * Checks names: `node lint/names.ts`, a part of `npm run lint`. In shared/, a type, a function or a constant is declared once, and a room has each
  * file name once; only files of one name in two rooms, such as once/read.ts and rates/read.ts, may repeat each other. Identifiers, file names and
- * titles of tests use the words of the glossary, and so do the product's messages: its table for authors lists the words that they replace, in code
- * spans. Texts of tests and checkers may use any word, because some of them are examples of wrong code.
+ * titles of tests use the words of the glossary, and so do the product's messages and the names of the Python client: its table for authors lists the
+ * words that they replace, in code spans. Texts of tests and checkers may use any word, because some of them are examples of wrong code.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -13,13 +13,18 @@ import { HAS_TITLES, titlesIn } from './prose/titles.ts';
 /** Folders below shared/: a room, and one part of it. */
 const MAX_DEPTH = 2;
 
-const PRODUCT = /^(shared|functions|clients\/typescript\/src|cli\/src|console|local)\//;
+const PRODUCT =
+  /^(shared|functions|clients\/typescript\/src|cli\/src|console|local|bench|build|contract|deployment|infrastructure)\//;
 const TESTS = /^(test|verification)\//;
-const GENERATED = 'clients/typescript/src/contract.ts';
+const PYTHON = 'clients/python/src/';
+const GENERATED = ['clients/typescript/src/contract.ts', 'clients/python/src/holdfast/contract.py'];
 const DECLARED = /^(?:export )?(?:async )?(?:type|interface|class|function\*?|const|enum|let) ([\w$]+)/gm;
 
+/** The names that a Python file gives to its functions, classes, parameters and variables. */
+const DECLARED_IN_PYTHON = /\b(?:def|class|for|as) +(\w+)|^\s*(?:self\.)?(\w+)(?:\s*:[^=\n]+)? = /gm;
+
 const list = (...options: string[]): string[] =>
-  execFileSync('git', ['ls-files', ...options, '*.ts'], { encoding: 'utf8' }).split('\n');
+  execFileSync('git', ['ls-files', ...options, '*.ts', `${PYTHON}*.py`], { encoding: 'utf8' }).split('\n');
 const deleted = new Set(list('--deleted'));
 // During a merge, git lists a file more than once.
 const files = [...new Set(list('--cached', '--others', '--exclude-standard'))].filter(
@@ -57,8 +62,8 @@ for (const file of shared) {
 interface Replaced {
   right: string;
   wrong: RegExp;
-  /** The beginning of the paths in which the word is wrong. */
-  where: string;
+  /** The folders in which the word is wrong. Empty for all. */
+  where: string[];
 }
 
 /** The rows of the table for authors: `| write | in place of | where |`, with the words that a program can check in code spans. */
@@ -67,8 +72,8 @@ const replaced: Replaced[] = (readFileSync('docs/glossary.md', 'utf8').split('##
   .flatMap((line) => {
     const [, right = '', words = '', where = ''] = line.split('|').map((cell) => cell.trim());
     const wrong = [...words.matchAll(/`([^`]+)`/g)].map(([, word]) => word);
-    const folder = /`([^`]+)`/.exec(where)?.[1] ?? '';
-    return wrong.length === 0 ? [] : [{ right, wrong: new RegExp(`\\b(${wrong.join('|')})\\b`, 'i'), where: folder }];
+    const folders = [...where.matchAll(/`([^`]+)`/g)].map(([, folder = '']) => `${folder}/`);
+    return wrong.length === 0 ? [] : [{ right, wrong: new RegExp(`\\b(${wrong.join('|')})\\b`, 'i'), where: folders }];
   });
 
 /** `giveBack`, `GIVE_BACK` and `give-back` as words: give back. */
@@ -80,7 +85,7 @@ const wordsOf = (name: string): string =>
 
 function checkWords(file: string, text: string, what: string): void {
   for (const { right, wrong, where } of replaced)
-    if (file.startsWith(where) && wrong.test(text))
+    if ((where.length === 0 || where.some((folder) => file.startsWith(folder))) && wrong.test(text))
       complain(`${file}: ${what} says ${wrong.exec(text)?.[0]}: write ${right}`);
 }
 
@@ -89,7 +94,13 @@ for (const file of files) {
   const code = readFileSync(file, 'utf8');
   for (const { title } of HAS_TITLES.test(file) ? titlesIn(code) : []) checkWords(file, title, `the title '${title}'`);
   const isProduct = PRODUCT.test(file);
-  if ((!isProduct && !TESTS.test(file)) || file === GENERATED) continue;
+  if (GENERATED.includes(file)) continue;
+  if (file.endsWith('.py')) {
+    const names = [...code.matchAll(DECLARED_IN_PYTHON)].map(([, name, variable]) => name ?? variable ?? '');
+    for (const name of new Set(names)) checkWords(file, wordsOf(name), `the name ${name}`);
+    continue;
+  }
+  if (!isProduct && !TESTS.test(file)) continue;
   const seen = new Set<string>();
   for (const { type, value } of tokens(code)) {
     const isName = type === 'IdentifierName' || type === 'PrivateIdentifier';

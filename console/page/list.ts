@@ -139,12 +139,13 @@ function Head<Row>({
   route,
   sorted,
 }: { column: Column<Row> } & Pick<RowsProps<Row>, 'route' | 'sorted'>) {
-  const place = { scope: 'col', class: isSpare && 'spare', style: width && { width } };
-  if (!order) return html`<th ...${place}>${head}</th>`;
+  const attributes = { scope: 'col', class: isSpare && 'spare', style: width && { width } };
+  if (!order) return html`<th ...${attributes}>${head}</th>`;
   const { by, descends = false } = order;
-  if (by !== sorted?.order.by) return html`<th ...${place}><a href=${linkTo({ ...route, sort: by })}>${head}</a></th>`;
+  if (by !== sorted?.order.by)
+    return html`<th ...${attributes}><a href=${linkTo({ ...route, sort: by })}>${head}</a></th>`;
   const isUp = descends === sorted.isReversed;
-  return html`<th ...${place} aria-sort=${isUp ? 'ascending' : 'descending'}><a href=${linkTo({ ...route, sort: sorted.isReversed ? by : `-${by}` })}>${head}<span aria-hidden="true"> ${isUp ? '↑' : '↓'}</span></a></th>`;
+  return html`<th ...${attributes} aria-sort=${isUp ? 'ascending' : 'descending'}><a href=${linkTo({ ...route, sort: sorted.isReversed ? by : `-${by}` })}>${head}<span aria-hidden="true"> ${isUp ? '↑' : '↓'}</span></a></th>`;
 }
 
 /** How many rows are drawn: those near the screen, because drawing a thousand at each refresh would take a tenth of a second. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Aws } from '../../deployment/aws.ts';
 import { checkFixedParameters } from '../../deployment/check-fixed-parameters.ts';
 import { ownNames } from '../../deployment/storage.ts';
-import { checkPlace, checkValues, parseParameters } from '../../deployment/values.ts';
+import { checkLocation, checkValues, parseParameters } from '../../deployment/values.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
 import { released } from '../support/stack/template.ts';
 
@@ -79,9 +79,9 @@ describe('the parameters of a deployment', () => {
       'permissionsBoundaryArn must be of the partition aws',
     ],
   ])('the parameter %s=%s is refused, because it is in the wrong place', (name, value, words) => {
-    expect(() => checkPlace({ ...REQUIRED, [name]: value }, PLACE)).toThrow(words);
+    expect(() => checkLocation({ ...REQUIRED, [name]: value }, PLACE)).toThrow(words);
     const own = value.replace('aws-cn', 'aws').replace(/(us-east-1|eu-west-2)/, 'eu-west-1');
-    expect(() => checkPlace({ ...REQUIRED, [name]: own, jwtIssuer: 'https://issuer.test' }, PLACE)).not.toThrow();
+    expect(() => checkLocation({ ...REQUIRED, [name]: own, jwtIssuer: 'https://issuer.test' }, PLACE)).not.toThrow();
     expect(() => checkValues(released, { ...REQUIRED, [name]: own, ...OF_DOMAIN })).not.toThrow();
   });
 

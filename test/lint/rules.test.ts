@@ -135,6 +135,8 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
     await write('cli/src/give-back.ts');
     await write('test/a.test.ts', "it('a task hears of its grant', () => told('a task hears'));\n");
     await write('verification/models/a.ts', 'export const state = { isTold: true };\n');
+    await write('bench/looks.worker.ts', 'export const place = 1;\n');
+    await write('clients/python/src/holdfast/a.py', 'def hears(row: str) -> None:\n    self.is_told = row\n');
     expect(await run(process.execPath, NAMES)).toEqual({
       code: 1,
       stderr: [
@@ -143,7 +145,10 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
         'shared/locks/calls/read.ts has the name reader of shared/commits/write.ts, and means something else.',
         'shared/locks/record/read.ts has the name Shown of shared/locks/calls/read.ts, and means something else.',
         'shared/locks/line/keys/count.ts is 3 folders deep. It may be 2.',
+        'bench/looks.worker.ts: the file name says looks: write poll, read, check; look is only the question about an execution',
         'cli/src/give-back.ts: the file name says give back: write give up (a grant); release is the call of the API',
+        'clients/python/src/holdfast/a.py: the name hears says hears: write notify, notified, unnotified',
+        'clients/python/src/holdfast/a.py: the name is_told says told: write notify, notified, unnotified',
         "shared/locks/line/keys/count.ts: the text 'a task was told' says told: write notify, notified, unnotified",
         'shared/locks/line/keys/count.ts: the name delivery says delivery: write notify, notified, unnotified',
         'shared/locks/record/read.ts: the name giveBack says give back: write give up (a grant); release is the call of the API',
