@@ -70,7 +70,7 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
       ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
       ${lease.brokenAt && html`<dt>Broken</dt><dd><${BrokenBy} at=${lease.brokenAt} by=${lease.brokenBy} /></dd>`}
       ${lease.supersededBy && html`<dt>Superseded by</dt><dd class="mono"><${Who} holder=${lease.supersededBy} /></dd>`}
-      ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat extends it by</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
+      ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat adds</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
       ${lease.previous && html`<dt>Holder before</dt><dd><${Before} previous=${lease.previous} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}

@@ -293,7 +293,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.evaluate("location.hash = '#/keys/bound/lease'");
     const detail = page.getByRole('region', { name: 'bound/lease' });
     await detail.getByText('until its execution ends').waitFor();
-    for (const name of ['Ends unless extended', 'Each heartbeat extends it by'])
+    for (const name of ['Ends unless extended', 'Each heartbeat adds'])
       expect(await detail.locator('dt', { hasText: name }).count()).toBe(0);
     expect(await faults(page, 'bound')).toEqual([]);
     await detail.getByRole('button', { name: /^Break lease/ }).click();
