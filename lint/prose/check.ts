@@ -52,6 +52,21 @@ function longLines(markdown: string): number[] {
   });
 }
 
+/** Where a doc comment follows another one without a blank line. TypeScript and editors show only the last of the two. */
+function stackedDocsIn(code: string): number[] {
+  const found: number[] = [];
+  let at = 0;
+  let gap: string | undefined; // the blanks since the last doc comment, if only blanks came since
+  for (const { type, value } of tokens(code)) {
+    const isDoc = type === 'MultiLineComment' && value.startsWith('/**');
+    if (isDoc && gap !== undefined && gap.split('\n').length <= 2) found.push(at);
+    const isBlank = type === 'WhiteSpace' || type === 'LineTerminatorSequence';
+    gap = isDoc ? '' : isBlank && gap !== undefined ? gap + value : undefined;
+    at += value.length;
+  }
+  return found;
+}
+
 function report(file: string, line: number, what: string): void {
   console.error(`${file}:${line} ${what}`);
   process.exitCode = 1;
@@ -68,6 +83,8 @@ for (const file of files) {
       if (wrong.test(line)) report(file, nth + 1, `says ${wrong.exec(line)?.[0]}: write ${right}`);
   if (isMarkdown && !GENERATED.test(file))
     for (const line of longLines(text)) report(file, line, `has more than ${MAX_LINE} characters`);
+  if (!isMarkdown)
+    for (const at of stackedDocsIn(text)) report(file, lineAt(text, at), 'has a doc comment directly after another one');
   if (!HAS_TITLES.test(file)) continue;
   for (const { title, at } of fragmentsIn(text))
     report(file, lineAt(text, at), `has a title without its subject: ${title}`);

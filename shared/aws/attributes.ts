@@ -15,7 +15,6 @@ export function number(item: Item, name: string): number | undefined {
 }
 
 /** The value of JSON text. Text that is not JSON, or is nested too deep for an answer, stays text: another client may have written it. */
-/** The value of JSON text. Text that is not JSON, or is nested too deep for an answer, stays text: another client may have written it. */
 export function jsonOfText(value: string | undefined): Json | undefined {
   if (value === undefined) return undefined;
   try {

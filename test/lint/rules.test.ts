@@ -176,6 +176,21 @@ it('npm run lint names the line of a word that this project writes otherwise', a
   }
 });
 
+it('npm run lint names the line of a doc comment that directly follows another one', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
+  try {
+    const file = join(folder, 'a.ts');
+    const apart = '/** The file. */\n\n/** One. */\nexport const a = 1;\n\n/** Two. */\n// why\nexport const b = 2;\n';
+    await writeFile(file, apart);
+    expect(await runIn('.')(process.execPath, ['lint/prose/check.ts', file])).toEqual({ code: 0, stderr: '' });
+    await writeFile(file, `${apart}\n/** Three. */\n/** Three. */\nexport const c = 3;\n`);
+    const { code, stderr } = await runIn('.')(process.execPath, ['lint/prose/check.ts', file]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/a\.ts:11 has a doc comment directly after another one/)]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
 const runIn = (folder: string) => (command: string, args: string[]) =>
   new Promise<{ code: unknown; stderr: string }>((answer) =>
     execFile(command, args, { cwd: folder }, (error, _, stderr) => answer({ code: error?.code ?? 0, stderr })),
