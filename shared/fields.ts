@@ -16,8 +16,8 @@ export function sharedSchema<Bounds extends number[], Schema>(build: (...bounds:
 }
 
 /**
- * A name in the payload: any UTF-8 up to `maxBytes`. A lone surrogate is refused: encoding would replace all of them by the same character, so that
- * two names would become one.
+ * A name in the payload: any UTF-8 up to `maxBytes`. A lone surrogate is refused, because encoding replaces every lone surrogate with the same
+ * character, so two different names would become one.
  */
 export const name = sharedSchema((maxBytes: number) =>
   z.string(must('a string')).check(
@@ -30,15 +30,15 @@ export const name = sharedSchema((maxBytes: number) =>
   ),
 );
 
-/** The keys of the service's own leases begin with it. */
+/** The prefix of the keys of the service's own leases. */
 const OWN_PREFIX = 'holdfast:';
 
 export const isReserved = (text: string): boolean => text.startsWith(OWN_PREFIX);
-export const RESERVED = `must not begin with ${OWN_PREFIX}, which is the service's own`;
+export const RESERVED_RULE = `must not begin with ${OWN_PREFIX}, which is the service's own`;
 
 /** A name that is not reserved for the service. */
 export const callersName = (maxBytes: number) =>
-  name(maxBytes).check(z.refine((value) => !isReserved(value), RESERVED));
+  name(maxBytes).check(z.refine((value) => !isReserved(value), RESERVED_RULE));
 
 export const whole = sharedSchema((from: number, to: number) =>
   z
@@ -79,7 +79,7 @@ export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what
   z.pipe(
     z.unknown().check(
       z.refine((value) => !Array.isArray(value) || value.length <= max, {
-        error: `must be at most ${max} ${what}`,
+        error: `must have at most ${max} ${what}`,
         abort: true,
       }),
     ),
@@ -89,11 +89,11 @@ export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what
 const MAX_JSON_BYTES = 4096;
 const MAX_JSON_DEPTH = 32;
 
-/** Any JSON value of at most 4 KiB as text and `mostDepth` levels. */
-export const json = (mostDepth = MAX_JSON_DEPTH) =>
+/** Any JSON value of at most 4 KiB as text and `maxDepth` levels. */
+export const json = (maxDepth = MAX_JSON_DEPTH) =>
   z.unknown().check(
     z.check((ctx) => {
-      const message = jsonFault(ctx.value, mostDepth);
+      const message = jsonFault(ctx.value, maxDepth);
       if (message) ctx.issues.push({ code: 'custom', message, input: ctx.value });
     }),
   );
@@ -102,14 +102,14 @@ export const json = (mostDepth = MAX_JSON_DEPTH) =>
  * @param text the value as the caller sent it, if the caller sent JSON as a string
  * @returns what is wrong with the value, or undefined
  */
-export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: string): string | undefined {
+export function jsonFault(value: unknown, maxDepth = MAX_JSON_DEPTH, text?: string): string | undefined {
   // A loop over levels instead of recursion: a deeply nested body of a caller would overflow the stack.
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (level.some((item) => typeof item === 'number' && !Number.isFinite(item)))
       return 'must not contain a number beyond the range of JSON';
     const containers = level.filter((item) => typeof item === 'object' && item !== null);
-    if (containers.length > 0 && depth >= mostDepth) return `must be at most ${mostDepth} levels deep`;
+    if (containers.length > 0 && depth >= maxDepth) return `must be at most ${maxDepth} levels deep`;
     level = containers.flatMap((container) => Object.values(container as object));
   }
   if (Buffer.byteLength(text ?? JSON.stringify(value)) > MAX_JSON_BYTES)

@@ -8,20 +8,20 @@ export const prefixOf = (namespace: string): string => `${namespace}/`;
 export const isWithin = (namespace: string | undefined, stored: string): boolean =>
   namespace === undefined || stored.startsWith(prefixOf(namespace));
 
-/** The namespace with which a stored name begins. The name may also be one of an administrator that only looks so. */
+/** The namespace with which a stored name begins. An administrator may have stored a name that begins in the same way by chance. */
 export const namespaceOfName = (stored: string): string | undefined => /^([a-z0-9][a-z0-9-]{0,31})\//.exec(stored)?.[1];
 
 /** A stored name as callers of the namespace write it. A name of another namespace stays as it is. */
 export const nameWithin = (namespace: string | undefined, stored: string): string =>
   namespace !== undefined && isWithin(namespace, stored) ? stored.slice(prefixOf(namespace).length) : stored;
 
-/** Replaces the stored key at the beginning of an error's text by the caller's key. Each text of LeaseHeld begins with the key. */
+/** Replaces the stored key at the beginning of an error's text with the caller's key. Each text of LeaseHeld begins with the key. */
 export const withCallersKey = (text: string, stored: unknown, key: string): string =>
   text.startsWith(`${stored} `) ? key + text.slice(`${stored}`.length) : text;
 
 /**
  * The fields of a function's requests and answers that hold names, as dotted paths; `*` stands for each member of a list. List every such field
- * here: in the others, a name passes without its namespace.
+ * here: the adapters leave all other fields as they are, so a name in one would reach another team's record.
  */
 export interface NameFields {
   /** Keys and aliases in requests. The adapter adds the namespace to them. */
@@ -38,7 +38,7 @@ export interface NameFields {
 
 /** A list of records by their names. */
 export interface NameListing {
-  /** The field that names one record. A request with this field lists nothing. */
+  /** The field that names one record. A request with this field reads that record and does not list. */
   unless?: string;
   /** Whether `prefix` is the beginning of a stored name or of an object's path. */
   of: 'stored' | 'paths';

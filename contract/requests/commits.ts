@@ -1,4 +1,10 @@
-import { commitInput, inFlightInput, readInput, resetFenceInput, uploadInput } from '../../shared/commits/inputs.ts';
+import {
+  commitInput,
+  inFlightInput,
+  readPathInput,
+  resetFenceInput,
+  uploadInput,
+} from '../../shared/commits/inputs.ts';
 import { bytes, cursor, limit, request } from './request.ts';
 
 const path = () => ({
@@ -127,7 +133,7 @@ export const uploadRequest = request(uploadInput(), {
   },
 });
 
-export const readCommitRequest = request(readInput(), {
+export const readCommitRequest = request(readPathInput(), {
   id: 'ReadCommitRequest',
   description: 'Reads the object at a path.',
   fields: { path: path() },

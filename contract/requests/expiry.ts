@@ -1,4 +1,4 @@
-import { cleanInput, readInput, reportInput } from '../../shared/expiry/inputs.ts';
+import { cleanInput, readReportInput, reportInput } from '../../shared/expiry/inputs.ts';
 import { KINDS } from '../../shared/expiry/kinds.ts';
 import { MEANING } from '../meanings.ts';
 import { cursor, limit, request } from './request.ts';
@@ -11,7 +11,7 @@ export const reportRequest = request(reportInput(), {
   fields: {},
 });
 
-export const readExpiredRequest = request(readInput(), {
+export const readExpiredRequest = request(readReportInput(), {
   id: 'ReadExpiredRequest',
   description: 'Reads a report.',
   fields: {

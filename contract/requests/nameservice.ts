@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini';
-import { type PublishInput, publishInput, readInput } from '../../shared/nameservice/inputs.ts';
+import { type PublishInput, publishInput, readNamesInput } from '../../shared/nameservice/inputs.ts';
 import { type RepairNamesInput, repairNamesInput } from '../../shared/nameservice/repair-inputs.ts';
 import { MEANING } from '../meanings.ts';
 import { requests } from '../schema.ts';
@@ -150,7 +150,7 @@ export const publishRequest: Request = {
   rules: byOperation(OPERATIONS),
 };
 
-export const readNamesRequest = request(readInput(), {
+export const readNamesRequest = request(readNamesInput(), {
   id: 'ReadNamesRequest',
   description: 'Reads an alias, or lists aliases.',
   fields: {

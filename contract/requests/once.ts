@@ -1,11 +1,11 @@
-import { beginInput, completeInput, forgetInput, MOST_KEY_BYTES, readOnceInput } from '../../shared/once/inputs.ts';
+import { beginInput, completeInput, forgetInput, MAX_ONCE_KEY_BYTES, readOnceInput } from '../../shared/once/inputs.ts';
 import { MEANING } from '../meanings.ts';
 import { bytes, cursor, json, limit, request } from './request.ts';
 
 const key = () => ({
   description:
     'The name of the work, such as `nightly-report`: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent.',
-  ...bytes(MOST_KEY_BYTES),
+  ...bytes(MAX_ONCE_KEY_BYTES),
 });
 
 export const onceBeginRequest = request(beginInput(), {
@@ -21,7 +21,7 @@ export const onceBeginRequest = request(beginInput(), {
     },
     per: {
       description:
-        'For work that runs once in a period: the length of the period, a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z. Its name is a date for whole days, and an instant otherwise. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less.',
+        'For work that runs once in a period: the length of the period, a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the current period by the clock of the service, counted from 1970-01-01T00:00Z. Its name is a date for whole days, and an instant otherwise. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less.',
     },
     zone: {
       description:
@@ -77,7 +77,7 @@ export const readOnceRequest = request(readOnceInput(), {
   description: 'Reads one key of `once`, or a page of these keys.',
   fields: {
     key: { ...key(), description: `${key().description} Without a key, the answer is a page of keys.` },
-    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(MOST_KEY_BYTES) },
+    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(MAX_ONCE_KEY_BYTES) },
     limit: { ...limit(), description: `${limit().description} Not with \`key\`.` },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
   },

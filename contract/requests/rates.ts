@@ -1,7 +1,7 @@
 import {
   forgetRateInput,
-  MOST_KEY_BYTES,
-  MOST_UNITS,
+  MAX_RATE_KEY_BYTES,
+  MAX_UNITS,
   readRatesInput,
   reserveInput,
   settleInput,
@@ -12,10 +12,10 @@ import { bytes, cursor, given, limit, request } from './request.ts';
 const key = () => ({
   description:
     'The name of what the rate protects, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent.',
-  ...bytes(MOST_KEY_BYTES),
+  ...bytes(MAX_RATE_KEY_BYTES),
 });
 
-const whole = { type: 'integer', minimum: 1, maximum: MOST_UNITS };
+const whole = { type: 'integer', minimum: 1, maximum: MAX_UNITS };
 
 /** @param fields the fields of each rate, besides its name, limit and period */
 export const ratesWith = (fields: Record<string, object> = {}) => ({
@@ -108,7 +108,7 @@ export const readRatesRequest = request(readRatesInput(), {
   description: 'Reads the rates of one key, or a page of the keys that have rates.',
   fields: {
     key: { ...key(), description: `${key().description} Without a key, the answer is a page of keys.` },
-    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(MOST_KEY_BYTES) },
+    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(MAX_RATE_KEY_BYTES) },
     limit: { ...limit(), description: `${limit().description} Not with \`key\`.` },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
   },

@@ -1,7 +1,7 @@
-import type { committer, fenceResetter } from '../../shared/commits/commit.ts';
-import type { inFlightReader } from '../../shared/commits/in-flight.ts';
-import type { reader } from '../../shared/commits/read.ts';
-import type { stager } from '../../shared/commits/stage.ts';
+import type { commitObject, replaceFence } from '../../shared/commits/commit.ts';
+import type { listInFlight } from '../../shared/commits/in-flight.ts';
+import type { readPath } from '../../shared/commits/read.ts';
+import type { signUpload } from '../../shared/commits/stage.ts';
 import { committed, commitView, inFlightPage, stagedUpload } from '../answers/commits.ts';
 import { examplesOf } from '../examples.ts';
 import {
@@ -15,7 +15,7 @@ import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
 export const COMMIT_ROUTES = [
-  route<AnswerOf<typeof committer>>({
+  route<AnswerOf<typeof commitObject>>({
     function: 'commit',
     method: 'POST',
     path: '/v1/commits',
@@ -32,7 +32,7 @@ export const COMMIT_ROUTES = [
     when: { NotFound: 'There is no upload under `source`.' },
     examples: examplesOf('commit'),
   }),
-  route<AnswerOf<typeof stager>>({
+  route<AnswerOf<typeof signUpload>>({
     function: 'stageUpload',
     method: 'POST',
     path: '/v1/uploads',
@@ -45,7 +45,7 @@ export const COMMIT_ROUTES = [
     errors: [],
     examples: examplesOf('stageUpload'),
   }),
-  route<AnswerOf<typeof fenceResetter>>({
+  route<AnswerOf<typeof replaceFence>>({
     function: 'resetFence',
     method: 'POST',
     path: '/v1/commits/reset-fence',
@@ -59,7 +59,7 @@ export const COMMIT_ROUTES = [
     scope: 'resetFenceScope',
     examples: examplesOf('resetFence'),
   }),
-  route<AnswerOf<typeof reader>>({
+  route<AnswerOf<typeof readPath>>({
     function: 'readCommit',
     method: 'GET',
     path: '/v1/commits',
@@ -71,7 +71,7 @@ export const COMMIT_ROUTES = [
     errors: [],
     examples: examplesOf('readCommit'),
   }),
-  route<AnswerOf<typeof inFlightReader>>({
+  route<AnswerOf<typeof listInFlight>>({
     function: 'readInFlight',
     method: 'GET',
     path: '/v1/commits/in-flight',

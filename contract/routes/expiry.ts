@@ -1,6 +1,6 @@
-import type { cleaner } from '../../shared/expiry/clean.ts';
-import type { reader } from '../../shared/expiry/read.ts';
-import type { reporter } from '../../shared/expiry/report.ts';
+import type { cleanExpired } from '../../shared/expiry/clean.ts';
+import type { readReport } from '../../shared/expiry/read.ts';
+import type { createReport } from '../../shared/expiry/report.ts';
 import { cleaned, report, reportPage } from '../answers/expiry.ts';
 import { examplesOf } from '../examples.ts';
 import { cleanRequest, readExpiredRequest, reportRequest } from '../requests/expiry.ts';
@@ -8,7 +8,7 @@ import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
 export const EXPIRY_ROUTES = [
-  route<AnswerOf<typeof reporter>>({
+  route<AnswerOf<typeof createReport>>({
     function: 'report',
     method: 'POST',
     path: '/v1/expired/report',
@@ -28,7 +28,7 @@ export const EXPIRY_ROUTES = [
     when: { LeaseHeld: 'Another report is running.', LeaseLost: 'A later run has taken over the report.' },
     examples: examplesOf('report'),
   }),
-  route<AnswerOf<typeof reader>>({
+  route<AnswerOf<typeof readReport>>({
     function: 'readExpired',
     method: 'GET',
     path: '/v1/expired',
@@ -41,7 +41,7 @@ export const EXPIRY_ROUTES = [
     when: { NotFound: 'There is no such report.' },
     examples: examplesOf('readExpired'),
   }),
-  route<AnswerOf<typeof cleaner>>({
+  route<AnswerOf<typeof cleanExpired>>({
     function: 'clean',
     method: 'POST',
     path: '/v1/expired/clean',

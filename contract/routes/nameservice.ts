@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import type { publisher } from '../../shared/nameservice/publish.ts';
-import type { reader } from '../../shared/nameservice/read.ts';
-import type { repairer } from '../../shared/nameservice/repair-names.ts';
+import type { publishName } from '../../shared/nameservice/publish.ts';
+import type { readAliasOrList } from '../../shared/nameservice/read.ts';
+import type { repairName } from '../../shared/nameservice/repair-names.ts';
 import { published, record, recordPage, repaired } from '../answers/nameservice.ts';
 import { examplesOf } from '../examples.ts';
 import { publishRequest, readNamesRequest, repairRequest } from '../requests/nameservice.ts';
@@ -9,7 +9,7 @@ import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
 export const NAMESERVICE_ROUTES = [
-  route<AnswerOf<typeof publisher>>({
+  route<AnswerOf<typeof publishName>>({
     function: 'publish',
     method: 'POST',
     path: '/v1/nameservice/publish',
@@ -34,7 +34,7 @@ export const NAMESERVICE_ROUTES = [
     },
     examples: examplesOf('publish'),
   }),
-  route<AnswerOf<typeof repairer>>({
+  route<AnswerOf<typeof repairName>>({
     function: 'repairNames',
     method: 'POST',
     path: '/v1/nameservice/repair',
@@ -52,7 +52,7 @@ export const NAMESERVICE_ROUTES = [
     scope: 'repairScope',
     examples: examplesOf('repairNames'),
   }),
-  route<AnswerOf<typeof reader>>({
+  route<AnswerOf<typeof readAliasOrList>>({
     function: 'readNames',
     method: 'GET',
     path: '/v1/nameservice',

@@ -1,5 +1,5 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { inFlightReader } from '../../shared/commits/in-flight.ts';
+import { listInFlight } from '../../shared/commits/in-flight.ts';
 import { COMMIT_LIST_FIELDS, inFlightInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
@@ -9,7 +9,7 @@ export const readInFlight = (dependencies = commitsFromEnvironment()) =>
     name: 'readInFlight',
     input: inFlightInput(),
     nameFields: { ...COMMIT_LIST_FIELDS, cursors: sealedCursors('commits') },
-    run: inFlightReader(dependencies),
+    run: listInFlight(dependencies),
     logged: ['prefix', 'limit'],
   });
 

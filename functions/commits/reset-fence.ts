@@ -1,4 +1,4 @@
-import { fenceResetter } from '../../shared/commits/commit.ts';
+import { replaceFence } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { COMMIT_NAME_FIELDS, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
@@ -8,7 +8,7 @@ export const resetFence = (dependencies = commitsFromEnvironment()) =>
     name: 'resetFence',
     input: resetFenceInput(),
     nameFields: COMMIT_NAME_FIELDS,
-    run: fenceResetter(dependencies),
+    run: replaceFence(dependencies),
     logged: ['path', 'etag', 'generation', 'fence', 'highest', 'repeated', 'expectedFence', 'commitId'],
     audited: true,
   });

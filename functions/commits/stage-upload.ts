@@ -1,6 +1,6 @@
 import { uploadsFromEnvironment } from '../../shared/commits/environment.ts';
 import { uploadInput } from '../../shared/commits/inputs.ts';
-import { stager } from '../../shared/commits/stage.ts';
+import { signUpload } from '../../shared/commits/stage.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 
@@ -9,7 +9,7 @@ export const stageUpload = (dependencies = uploadsFromEnvironment()) =>
     name: 'stageUpload',
     input: uploadInput(),
     nameFields: NO_NAME_FIELDS,
-    run: stager(dependencies),
+    run: signUpload(dependencies),
     logged: [],
     created: () => true,
   });

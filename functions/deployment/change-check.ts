@@ -24,7 +24,7 @@ type CheckProperties = CheckedParameters & { allowChange?: string };
 const RESPONSE_MS = 10_000;
 
 /** The addresses of CloudFormation's buckets for responses, in every AWS partition. */
-const RESPONSES =
+const RESPONSE_ORIGINS =
   /^https:\/\/cloudformation-custom-resource-response-[a-z0-9-]+\.s3[.-]([a-z0-9-]+\.)*(amazonaws\.(com|com\.cn|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)$/;
 
 /** The most characters of the reason, because CloudFormation reads at most 4096 bytes of a response. */
@@ -38,7 +38,7 @@ const MAX_REASON = 2000;
 export async function handler(request: CheckRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
   // Without this check, anyone who may invoke the function could make it send a request anywhere. An emulator's address is allowed.
-  if (!RESPONSES.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
+  if (!RESPONSE_ORIGINS.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
     throw new Error('the response would not go to CloudFormation');
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);
   const { RequestType: type, StackId, RequestId, LogicalResourceId, PhysicalResourceId = StackId } = request;
@@ -60,7 +60,7 @@ async function refusalOf(request: CheckRequest): Promise<string | undefined> {
   if (RequestType !== 'Update') return undefined;
   const stack: State = await stateOf(StackId).catch(({ message }: Error) => ({ problem: message }));
   // A rollback restores accepted values, but its request looks like an update that leaves out a parameter.
-  if (stack.isReturning) return undefined;
+  if (stack.isRollingBack) return undefined;
   const objection = objectionTo(after, old, stack.accepted);
   if (objection === undefined || stack.problem === undefined) return objection;
   return `${objection} The state of the stack is not known: ${stack.problem}`;
@@ -68,7 +68,7 @@ async function refusalOf(request: CheckRequest): Promise<string | undefined> {
 
 interface State {
   /** Whether CloudFormation is rolling an update back. */
-  isReturning?: boolean;
+  isRollingBack?: boolean;
   /** The parameters of the last successful update, each as `name=value`. */
   accepted?: string[] | undefined;
   /** Why the state is not known. */
@@ -81,7 +81,7 @@ async function stateOf(StackName: string): Promise<State> {
   const { Stacks: [stack] = [] } = await new CloudFormationClient({}).send(new DescribeStacksCommand({ StackName }));
   const output = stack?.Outputs?.find(({ OutputKey }) => OutputKey === ACCEPTED_OUTPUT)?.OutputValue;
   return {
-    isReturning: String(stack?.StackStatus).endsWith('ROLLBACK_IN_PROGRESS'),
+    isRollingBack: String(stack?.StackStatus).endsWith('ROLLBACK_IN_PROGRESS'),
     accepted: output?.split(' '),
   };
 }

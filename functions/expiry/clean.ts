@@ -1,4 +1,4 @@
-import { cleaner } from '../../shared/expiry/clean.ts';
+import { cleanExpired } from '../../shared/expiry/clean.ts';
 import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
 import { cleanInput, eventInput, REPORT_NAME_FIELDS } from '../../shared/expiry/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
@@ -15,7 +15,7 @@ export const clean = (
     name: 'clean',
     input: cleanInput(),
     nameFields: { ...REPORT_NAME_FIELDS, cursors: sealedCursors('expired') },
-    run: cleaner({ ...dependencies, holders: boundHolders(leases), sources: SOURCES }),
+    run: cleanExpired({ ...dependencies, holders: boundHolders(leases), sources: SOURCES }),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     audited: true,
     events: { payload: eventInput },

@@ -1,7 +1,7 @@
 import { reportsFromEnvironment } from '../../shared/expiry/environment.ts';
 import { REPORT_NAME_FIELDS, reportInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
-import { reporter } from '../../shared/expiry/report.ts';
+import { createReport } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { boundHolders } from '../../shared/locks/expired.ts';
@@ -12,7 +12,7 @@ export function report(
   dependencies = reportsFromEnvironment(),
   leases = leasesFromEnvironment(process.env, dependencies.dynamodb),
 ) {
-  const create = reporter({ ...dependencies, holders: boundHolders(leases), sources: SOURCES });
+  const create = createReport({ ...dependencies, holders: boundHolders(leases), sources: SOURCES });
   return lambdaFunction({
     name: 'report',
     input: reportInput(),

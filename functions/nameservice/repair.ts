@@ -3,17 +3,17 @@ import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { ALIAS_NAME_FIELDS } from '../../shared/nameservice/inputs.ts';
 import { type RepairNamesInput, repairNamesInput } from '../../shared/nameservice/repair-inputs.ts';
-import { repairer } from '../../shared/nameservice/repair-names.ts';
+import { repairName } from '../../shared/nameservice/repair-names.ts';
 
 export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'repairNames',
     input: repairNamesInput(),
     nameFields: ALIAS_NAME_FIELDS,
-    run: repairer(dependencies),
+    run: repairName(dependencies),
     logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     audited: true,
-    loggedAs: (input) => ({ alias: aliasText(input.alias), expected: input.expected, ...next(input) }),
+    derivedFields: (input) => ({ alias: aliasText(input.alias), expected: input.expected, ...next(input) }),
   });
 
 /** The field `next` for the log, without `payload` and `extra`, which hold data of callers. */

@@ -27,14 +27,14 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
     sha256: Sha256,
     ...overrides,
   });
-  // The logger filters request and answer at every call, even if the client has no log.
+  // The SDK's logger filters each request and answer even if the client does not log. Removing it saves that time.
   client.middlewareStack.remove('loggerMiddleware');
   return client;
 }
 
 /**
- * The outcome of a conditional write, which is won if the condition held. `old` is the item that did not meet the condition, undefined if there was no
- * item. `unanswered`: an earlier try got no answer, so the write may have landed, and another writer may then have replaced it.
+ * The outcome of a conditional write, which is won if the condition held. `old` is the item that did not meet the condition, undefined if the item
+ * did not exist. `unanswered`: an earlier try got no answer, so the write may have landed, and another writer may then have replaced it.
  */
 type ConditionalOutcome =
   | { won: true; item?: Item | undefined }

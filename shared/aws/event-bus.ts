@@ -3,8 +3,8 @@ import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 /** The source of the events of Holdfast, by which rules select them. */
 export const EVENT_SOURCE = 'holdfast';
 
-/** EventBridge accepts at most this many events in one request. */
-const MOST_ENTRIES = 10;
+/** The most events that EventBridge accepts in one request. */
+const MAX_ENTRIES = 10;
 
 /** Puts events of one type on the bus. @throws Error if the bus refused one of them */
 export type PutEvents = (type: string, details: readonly object[], signal: AbortSignal) => Promise<void>;
@@ -25,7 +25,7 @@ export function eventBus(service: string, client?: EventBridgeClient): PutEvents
       ...{ Source: EVENT_SOURCE, DetailType, Detail: JSON.stringify({ ...detail, service }) },
     }));
     while (entries.length > 0) {
-      const command = new sdk.PutEventsCommand({ Entries: entries.splice(0, MOST_ENTRIES) });
+      const command = new sdk.PutEventsCommand({ Entries: entries.splice(0, MAX_ENTRIES) });
       const { Entries: answered = [] } = await bus.send(command, { abortSignal });
       const refused = answered.find(({ ErrorCode }) => ErrorCode);
       if (refused) throw new Error(`the event bus refused the event: ${refused.ErrorCode}`);

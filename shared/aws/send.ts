@@ -55,9 +55,9 @@ export type Attempt<Output> = { output: Output } | { error: SdkError; unanswered
 
 interface Tries<C extends SdkCommand> {
   command: C;
-  /** The most milliseconds of each try. The default is that of the client. */
+  /** How long each try may take, in milliseconds. By default, as long as the client allows. */
   requestTimeout?: number;
-  /** Called before each try, because the SDK retries on its own. If true, the try is not sent, and the request fails with the code TOO_LATE. */
+  /** Called before each try, because the SDK retries by itself. If it returns true, the try is not sent, and the request fails with the code TOO_LATE. */
   tooLate?: (() => boolean) | undefined;
 }
 
@@ -83,7 +83,7 @@ export interface SdkError extends Error {
   syscall?: string;
 }
 
-/** The code of the error of a try that was not sent because of `tooLate`. */
+/** The error code of a try that was not sent because of `tooLate`. */
 export const TOO_LATE = 'TOO_LATE';
 
 /**
@@ -92,7 +92,7 @@ export const TOO_LATE = 'TOO_LATE';
  */
 const BEFORE_SENDING = new Set(['getaddrinfo', 'connect']);
 
-/** The message of the SDK if the time to connect is over. The SDK's two timeouts differ only in their messages. */
+/** What the SDK's message says if it could not connect in time. The SDK's two timeouts differ only in their messages. */
 const NO_CONNECTION = /did not establish a connection/;
 
 /**

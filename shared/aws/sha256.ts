@@ -21,13 +21,13 @@ export class Sha256 implements Hash {
   }
 }
 
-/** The key objects, by the array that the SDK passed. A key is forgotten when the SDK forgets its array. */
-const keys = new WeakMap<object, KeyObject>();
+/** The key objects, by the array that the SDK passed. A key object is forgotten when the SDK forgets its array. */
+const keyObjects = new WeakMap<object, KeyObject>();
 
 function hmacKey(secret: SourceData): KeyObject | string {
   if (typeof secret === 'string') return secret;
-  const key = keys.get(secret) ?? createSecretKey(bytesOfData(secret));
-  keys.set(secret, key);
+  const key = keyObjects.get(secret) ?? createSecretKey(bytesOfData(secret));
+  keyObjects.set(secret, key);
   return key;
 }
 

@@ -6,7 +6,7 @@ import { attempt } from './send.ts';
 export type DelayedSender = (payload: object, delaySeconds: number, call: Call) => Promise<void>;
 
 /**
- * A sender that tries each message a single time and ignores a failure, because a message only makes happen sooner what happens anyway.
+ * A sender that tries each message a single time and ignores a failure, because a message only brings forward what the schedule would do anyway.
  */
 export function delayedSender(queueUrl: string): DelayedSender {
   const client = new SQSClient({

@@ -16,7 +16,7 @@ import { attempt, type Operation, outcomeUnknown, toHoldfastError } from './send
 
 /**
  * The outcome of a transaction. `old` has the items that failed their conditions, in the order of the transaction, without those that do not exist.
- * `tokenIsUsed`: a transaction of the last ten minutes had the same token and other parameters, so DynamoDB tested no condition.
+ * `tokenIsUsed`: a transaction of the last ten minutes had the same token and other parameters, so DynamoDB did not test the conditions.
  */
 export type TransactionOutcome = { won: true } | { won: false; tokenIsUsed: boolean; old: Item[] };
 

@@ -41,7 +41,7 @@ export function preconditionFailed({ path, expectedEtag }: CommitRequest, etag: 
       ? 'there is an object at the path: read the object before you commit again'
       : etag === null
         ? 'there is no object at the path: commit with ifNoneMatch to create the object'
-        : 'the object at the path has another ETag: read the object, and send its present ETag';
+        : 'the object at the path has another ETag: read the object, and send its current ETag';
   return new HoldfastError('PreconditionFailed', detail, { path, etag });
 }
 
@@ -57,11 +57,11 @@ export function fenceRejected({ path, fence }: CommitRequest, stored: Fence): Ho
 
 export function otherFence({ path, expectedEtag }: CommitRequest, fence: Fence | null): HoldfastError {
   const detail =
-    'the object at the path has another fence than expectedFence: read the object, and send its present fence';
+    'the object at the path has another fence than expectedFence: read the object, and send its current fence';
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag, fence });
 }
 
-export function resetBefore({ path, expectedEtag }: CommitRequest): HoldfastError {
+export function fenceAlreadyReset({ path, expectedEtag }: CommitRequest): HoldfastError {
   const detail = 'the fence was replaced after the last commit: commit before you replace the fence again';
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag });
 }
@@ -88,7 +88,7 @@ export function uploadTooLarge(limitBytes: number): HoldfastError {
   );
 }
 
-/** Errors of S3 that the caller must correct: a retry does not help. By the name of the error, the field and what is wrong with it. */
+/** Errors of S3 that only the caller can correct. Maps the name of the error to the field and the message. */
 const CALLERS_FAULTS = new Map([
   ['MetadataTooLarge', { path: 'metadata', message: 'has more bytes than S3 accepts' }],
   ['KeyTooLongError', { path: 'path', message: 'is longer than S3 accepts' }],

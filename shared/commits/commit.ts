@@ -15,19 +15,19 @@ import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
 import { judgeObject } from './verdict.ts';
 import { writeObject } from './write.ts';
 
-/** A conflict that S3 reports is over soon. After this many, something else is wrong. */
+/** How many writes a call sends. S3's conflicts pass quickly, so after this many something else is wrong. */
 const MAX_WRITES = 10;
 
-/** Each lost intent means that another writer went first. After this many, one of those writers has landed. */
+/** How many intents a call may lose. Each lost intent means that another writer went first, and after so many, one of those writers has landed. */
 const MAX_LOST_INTENTS = 50;
 
 /**
  * Commits an object if the path is empty, or if the object at the path has the expected ETag. One writer wins. A repeat with the same commit id receives
- * the outcome of the commit, even if the first reply was lost or the writer crashed. See docs/protocols/commits.md, "Steps".
+ * the outcome of the commit, even if the first reply was lost or the writer crashed. See docs/protocols/commits.md#steps.
  * @throws HoldfastError PreconditionFailed, FenceRejected, CommitInProgress, NotFound (source), PayloadTooLarge,
  *   InvalidRequest (the commit id has another content, the object has these bytes already), Throttled, Unavailable, OutcomeUnknown
  */
-export function committer(dependencies: CommitDependencies) {
+export function commitObject(dependencies: CommitDependencies) {
   return (input: CommitInput, call: Call): Promise<Committed> =>
     run(dependencies, commitRequest(dependencies, input, call.principal), call);
 }
@@ -35,11 +35,11 @@ export function committer(dependencies: CommitDependencies) {
 /**
  * Replaces or removes the fence of an object, if ETag and fence are those that the operator saw. It commits the object's own bytes again, with the same
  * headers and metadata. The object gets another ETag, so that a commit that was decided on the old fence cannot land later. See
- * docs/protocols/commits.md, "Fences".
+ * docs/protocols/commits.md#fences.
  * @throws HoldfastError PreconditionFailed (another ETag or fence, or the fence was replaced after the last commit),
  *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
-export function fenceResetter(dependencies: CommitDependencies) {
+export function replaceFence(dependencies: CommitDependencies) {
   return (input: ResetFenceInput, call: Call): Promise<Committed> =>
     run(dependencies, resetRequest(dependencies, input, call.principal), call);
 }
@@ -64,7 +64,7 @@ class Commit {
   #unanswered = false;
   /** Whether it is known that the commit had not landed before this call. */
   #isFirst: boolean;
-  /** Stored with the object if this call writes before it reads: it distinguishes this call's write from that of an earlier call. */
+  /** Stored with the object if this call writes before it reads: it tells this call's write apart from an earlier call's write. */
   #callId: string | undefined;
   /** The error of a commit that can never land, because the object itself shows it. */
   #refusal: HoldfastError | undefined;
@@ -194,7 +194,7 @@ class Commit {
   async #waitForOthers(intent: Intent & { won: false }): Promise<void> {
     if (intent.obstacle) return this.#pauses.wait(intent.obstacle);
     this.#lostIntents += 1;
-    // The first record in the way may be that of a dead writer. Reading the object shows it, and waiting does not.
+    // The first record in the way may be a dead writer's. Reading the object shows this, and waiting does not.
     if (intent.underWay || this.#lostIntents > 1) await this.#pauses.rest();
   }
 

@@ -107,7 +107,7 @@ async function stagedContent(
     throw invalidRequest([
       {
         path: 'sourceEtag',
-        message: 'is not the ETag of the present upload: upload the content again, or send the present ETag',
+        message: 'is not the ETag of the current upload: upload the content again, or send the current ETag',
       },
     ]);
   if (size > maxUploadBytes) throw uploadTooLarge(maxUploadBytes);

@@ -18,7 +18,7 @@ export interface CommitDependencies {
   protocol: Protocol;
   /** How long after its intent a writer may send the write, and how long other clients must leave the record alone. */
   commitTimeoutMs: number;
-  /** How much faster the clock of the fastest writer may run than that of the slowest. */
+  /** How much faster the fastest writer's clock may run than the slowest writer's. */
   maxClockSkewRate: number;
   /** The largest difference between two clocks of the service. */
   clockSkewMs: number;

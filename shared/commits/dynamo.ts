@@ -4,7 +4,7 @@ import type { Call } from '../aws/call.ts';
 import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import { isNew, isStill, isStillForeign } from './conditions.ts';
+import { isNew, isUnchanged, isUnchangedForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
 import type { Intent, Intents, LostIntent, WonIntent } from './intents.ts';
 import { type Observation, observe, provesForeign, readObservation, waitMs } from './observations.ts';
@@ -17,7 +17,7 @@ const UNDER_WAY_MS = 1000;
 /**
  * Intents by the commit protocol of the Rust crate object_store (DynamoCommit): before it writes, a writer creates a record for the path and the expected
  * ETag. A record is not deleted when the commit lands, because a slow client must still find it. The source is aws/dynamo.rs of object_store 0.12. Two
- * things are our own: the take-over of this service's records, and the wait that continues across calls. See docs/protocols/commits.md, "The record".
+ * things are our own: the take-over of this service's records, and the wait that continues across calls. See docs/protocols/commits.md#the-record.
  */
 export class RecordedIntents implements Intents {
   readonly readsFirst = true;
@@ -48,9 +48,9 @@ export class RecordedIntents implements Intents {
       // A record of this service is taken over at once, unless its writer is probably under way: then the take-over would only lose to S3's condition,
       // after three more requests. Before the wait for a record of another client, the object is read again.
       const inTheWay = !first.won && !first.underWay ? this.#standing : undefined;
-      return inTheWay?.ours ? this.#takeOver(inTheWay, isStill(inTheWay), call) : first;
+      return inTheWay?.ours ? this.#takeOver(inTheWay, isUnchanged(inTheWay), call) : first;
     }
-    if (standing.ours) return this.#takeOver(standing, isStill(standing), call);
+    if (standing.ours) return this.#takeOver(standing, isUnchanged(standing), call);
     return this.#waitOrTakeOver(standing, call);
   }
 
@@ -75,7 +75,7 @@ export class RecordedIntents implements Intents {
     }
     // The new record must say whether the record of the other client may hide earlier tries, because that record cannot say it itself.
     const displacedMore = standing.displacedMore && !provesForeign(this.#dependencies, this.#observation, standing);
-    return this.#takeOver({ ...standing, displacedMore }, isStillForeign(standing), call);
+    return this.#takeOver({ ...standing, displacedMore }, isUnchangedForeign(standing), call);
   }
 
   #takeOver(record: CommitRecord, condition: Condition, call: Call): Promise<Intent> {
@@ -137,7 +137,7 @@ export class RecordedIntents implements Intents {
       TableName: table,
       Key: recordKey(this.#request),
       UpdateExpression: 'SET #timeout = :zero',
-      ...conditionFields(isStill(record), { names: { '#timeout': 'timeout' }, values: { ':zero': integer(0) } }),
+      ...conditionFields(isUnchanged(record), { names: { '#timeout': 'timeout' }, values: { ':zero': integer(0) } }),
     });
     await conditionalWrite(dynamodb, { command, operation: writing(commitTable(table)) }, call).catch(() => undefined);
   }

@@ -8,7 +8,7 @@ import { type CommitDependencies, PROTOCOLS, type Protocol, type UploadDependenc
 const MIB = 1024 ** 2;
 
 /** The smallest part that S3 accepts, and the smallest object of which S3 copies a range. */
-const LEAST_PART_MIB = 5;
+const MIN_PART_MIB = 5;
 
 /** The most that S3 accepts in one PUT, or copies in one request. */
 const MAX_PUT_MIB = 5120;
@@ -20,7 +20,7 @@ const TTL_MARGIN_SECONDS = 60;
 export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
   const commitTimeoutMs = atLeast('COMMIT_TIMEOUT_MS', { least: 1000, fallback: 20_000 }, env);
   const maxClockSkewRate = atLeast('MAX_CLOCK_SKEW_RATE', { least: 1, fallback: 3 }, env);
-  const leastTtlSeconds = Math.ceil((commitTimeoutMs * maxClockSkewRate) / 1000) + TTL_MARGIN_SECONDS;
+  const minTtlSeconds = Math.ceil((commitTimeoutMs * maxClockSkewRate) / 1000) + TTL_MARGIN_SECONDS;
   return {
     dynamodb: dynamodbClient(),
     s3: s3Client(),
@@ -32,10 +32,10 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
     commitTimeoutMs,
     maxClockSkewRate,
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
-    commitTtlSeconds: atLeast('COMMIT_TTL_SECONDS', { least: leastTtlSeconds, fallback: 3600 }, env),
+    commitTtlSeconds: atLeast('COMMIT_TTL_SECONDS', { least: minTtlSeconds, fallback: 3600 }, env),
     maxUploadBytes: maxUploadBytes(env),
-    multipartThresholdBytes: atLeast('MULTIPART_THRESHOLD_MIB', { least: LEAST_PART_MIB, fallback: 256 }, env) * MIB,
-    partBytes: atLeast('MULTIPART_PART_MIB', { least: LEAST_PART_MIB, fallback: 64 }, env) * MIB,
+    multipartThresholdBytes: atLeast('MULTIPART_THRESHOLD_MIB', { least: MIN_PART_MIB, fallback: 256 }, env) * MIB,
+    partBytes: atLeast('MULTIPART_PART_MIB', { least: MIN_PART_MIB, fallback: 64 }, env) * MIB,
   };
 }
 

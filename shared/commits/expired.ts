@@ -58,7 +58,7 @@ export const COMMITS = tableSource<'commit' | 'firstSight'>({
 /** A staged upload that is older than a day counts as expired: no commit is expected to use it. */
 const UPLOAD_SECONDS = 86_400;
 
-/** S3 lists at most this many objects in one request. */
+/** The most objects that S3 lists in one request. */
 const MAX_LISTED = 1000;
 
 /** Staged uploads that were not committed. */

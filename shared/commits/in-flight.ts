@@ -42,7 +42,7 @@ const MAX_PATH_BYTES = 1024;
  * service does not write records, so the list shows only commits of other clients.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
-export function inFlightReader(dependencies: CommitDependencies) {
+export function listInFlight(dependencies: CommitDependencies) {
   return async (query: InFlightInput, call: Call): Promise<InFlightPage> => {
     const { protocol } = dependencies;
     const { candidates, last } = await scanCommits(dependencies, query, call);

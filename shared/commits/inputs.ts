@@ -45,7 +45,7 @@ const contentEncoding = () =>
     z.refine((value) => !/aws-chunked/i.test(value), 'must not contain aws-chunked, which S3 reserves'),
   );
 
-const MISNAMED = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
+const METADATA_NAME_RULE = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
 
 const metadata = () =>
   z.pipe(
@@ -55,9 +55,9 @@ const metadata = () =>
         const fail = (message: string, ...field: string[]) =>
           ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
         // The number is checked before the names: each wrong name adds an issue to the answer, and a body has room for 200,000 names.
-        if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must be at most ${MAX_METADATA_NAMES} names`);
+        if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must have at most ${MAX_METADATA_NAMES} names`);
         // z.record would ignore this name silently.
-        if (Object.hasOwn(ctx.value, '__proto__')) fail(MISNAMED, '__proto__');
+        if (Object.hasOwn(ctx.value, '__proto__')) fail(METADATA_NAME_RULE, '__proto__');
       }),
     ),
     metadataRecord(),
@@ -69,7 +69,7 @@ const metadataRecord = () =>
       const fail = (message: string, ...field: string[]) =>
         ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
       for (const [field, value] of Object.entries(ctx.value)) {
-        if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail(MISNAMED, field);
+        if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail(METADATA_NAME_RULE, field);
         else if (field.startsWith(METADATA_PREFIX)) fail(`must not be named ${METADATA_PREFIX}*`, field);
         // HTTP removes blanks around a header's value, and S3 removes an empty value.
         if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without spaces around it', field);
@@ -106,14 +106,14 @@ function* combinationFaults(
   fields: Partial<Record<CombinedField, string | undefined>>,
 ): Generator<[field: CombinedField, message: string]> {
   const { ifMatch, ifNoneMatch, body, source, sourceEtag, encoding } = fields;
-  if (ifMatch === undefined && ifNoneMatch === undefined) yield ['ifMatch', 'must be given, or else ifNoneMatch'];
+  if (ifMatch === undefined && ifNoneMatch === undefined) yield ['ifMatch', 'is missing: send ifMatch or ifNoneMatch'];
   if (ifMatch !== undefined && ifNoneMatch !== undefined) yield ['ifNoneMatch', 'cannot be combined with ifMatch'];
-  if (body === undefined && source === undefined) yield ['body', 'must be given, or else source'];
+  if (body === undefined && source === undefined) yield ['body', 'is missing: send a body or a source'];
   if (body !== undefined && source !== undefined) yield ['source', 'cannot be combined with body'];
   if (encoding !== undefined && body === undefined) yield ['encoding', 'needs a body'];
   if (sourceEtag !== undefined && source === undefined) yield ['sourceEtag', 'needs a source'];
   if (body !== undefined && encoding === 'base64' && !isBase64(body)) yield ['body', 'must be base64, padded'];
-  // UTF-8 would replace a lone surrogate by another character, and the object would differ from the request.
+  // UTF-8 would replace a lone surrogate with another character, and the object would differ from the request.
   if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
     yield ['body', 'must be well-formed Unicode'];
 }
@@ -183,8 +183,8 @@ export const uploadInput = () =>
   });
 export type UploadInput = z.infer<ReturnType<typeof uploadInput>>;
 
-export const readInput = () => z.strictObject({ path: path() });
-export type ReadInput = z.infer<ReturnType<typeof readInput>>;
+export const readPathInput = () => z.strictObject({ path: path() });
+export type ReadPathInput = z.infer<ReturnType<typeof readPathInput>>;
 
 export const inFlightInput = () =>
   z.strictObject({

@@ -42,7 +42,7 @@ interface PartCopy extends Copy {
 /** How the source has changed since it was read. */
 export type SourceFault = 'gone' | 'replaced';
 
-/** Stops the copies of the other parts if one part finds that the source has changed. Does not leave this file. */
+/** Stops the copies of the other parts if one part finds that the source has changed. Only `copyParts` catches it. */
 class SourceChanged extends Error {
   readonly fault: SourceFault;
 
@@ -55,7 +55,7 @@ class SourceChanged extends Error {
 /** The time for a copy within S3, which takes seconds for each hundred mebibytes. */
 export const COPY_TIMEOUT_MS = 30_000;
 
-/** Eight copies at once reach some hundred megabytes a second. More gain little. */
+/** Eight copies at once reach several hundred megabytes a second. More gain little. */
 const PARALLEL_PARTS = 8;
 
 /**

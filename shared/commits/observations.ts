@@ -11,10 +11,10 @@ import { type CommitKey, type CommitRecord, recordEtag } from './record.ts';
 /** The beginning of the range key of an observation. Other clients do not use such a key: theirs is `*` or begins with a quote. */
 export const OBSERVATION_PREFIX = 'holdfast:first-sight:';
 
-/** The attributes of an observation that hold the identity of its record. The attribute `ttl` is that of the observation itself. */
+/** The attributes of an observation that hold the identity of its record. The attribute `ttl` is the TTL of the observation itself. */
 const SEEN_ATTRIBUTES = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };
 
-/** What this service knows about the record of another client. See docs/protocols/commits.md, "Foreign records". */
+/** What this service knows about the record of another client. See docs/protocols/commits.md#foreign-records. */
 export interface Observation {
   /** When the record was first seen, in epoch milliseconds. */
   seenAt: number;

@@ -26,7 +26,7 @@ export class Pauses {
     this.#patienceEndsAt = dependencies.clock.now() + request.waitMs;
   }
 
-  /** Whether the invocation has no time left for another write. */
+  /** Whether the invocation is too late for another write. */
   get tooLate(): boolean {
     return this.#call.timeLeftMs() < LAST_COMMIT_MS;
   }
@@ -35,11 +35,11 @@ export class Pauses {
   async wait({ generation, until }: Obstacle): Promise<void> {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();
-    const patience = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_COMMIT_MS);
-    if (patience <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
+    const leftMs = Math.min(this.#patienceEndsAt - now, this.#call.timeLeftMs() - LAST_COMMIT_MS);
+    if (leftMs <= 0) throw commitInProgress(this.#request, generation, Math.max(1, until - now));
     const pause = Math.ceil(this.#pauseMs * (0.5 + ids.random() / 2));
     this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_READ_PAUSE_MS);
-    await clock.sleep(Math.min(pause, until - now, patience));
+    await clock.sleep(Math.min(pause, until - now, leftMs));
   }
 
   /** Sleeps about as long as a write to S3 takes. The time is random, so that two writers do not meet again. */

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import type { ReadInput } from './inputs.ts';
+import type { ReadPathInput } from './inputs.ts';
 import type { Fence } from './metadata.ts';
 import { readObject } from './object.ts';
 import { type CommitRecord, readRecord } from './record.ts';
@@ -31,8 +31,8 @@ export interface InFlight {
 }
 
 /** Reads the state of a path, strongly consistent: the object and, under `dynamo`, the record. @throws HoldfastError Throttled, Unavailable */
-export function reader(dependencies: CommitDependencies) {
-  return async ({ path }: ReadInput, call: Call): Promise<CommitView> => {
+export function readPath(dependencies: CommitDependencies) {
+  return async ({ path }: ReadPathInput, call: Call): Promise<CommitView> => {
     const object = await readObject(dependencies, path, call);
     const key = { path, expectedEtag: object?.etag ?? null };
     const record = dependencies.protocol === 'dynamo' ? await readRecord(dependencies, key, call) : undefined;

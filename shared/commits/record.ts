@@ -8,7 +8,7 @@ import { type CommitDependencies, commitTable } from './dependencies.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * A record of the commit table. The format is that of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag` (`*` for a create, otherwise
+ * A record of the commit table. It has the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag` (`*` for a create, otherwise
  * the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and `ttl` (epoch seconds). This service adds `commit_id` and `written_at`
  * (epoch milliseconds). It must not add attributes of other types, because those clients fail on all but strings and unsigned integers. `commit_id` is
  * the id of the commit and then, each after a blank, the ids of the commits whose records were displaced. An id does not contain a blank.
@@ -54,7 +54,7 @@ export interface NewRecord {
   writtenAt: number;
 }
 
-/** With this many ids, a record costs at most one write unit more. One of the writers has almost always landed before that many have met. */
+/** How many ids of displaced commits a record keeps. They cost at most one write unit more, and one of the writers has almost always landed before so many have met. */
 const MAX_DISPLACED = 16;
 
 /** Stands for the ids that are not kept. An id is never empty. */

@@ -20,10 +20,10 @@ export interface StagedUpload {
 const URL_SECONDS = 900;
 
 /**
- * Signs a URL for an upload into the staging folder. The call sends no request to S3.
+ * Signs a URL for an upload into the staging folder. The call does not send a request to S3.
  * @throws HoldfastError PayloadTooLarge
  */
-export function stager({ s3, clock, ids, bucket, maxUploadBytes }: UploadDependencies) {
+export function signUpload({ s3, clock, ids, bucket, maxUploadBytes }: UploadDependencies) {
   return async (
     { contentType, sizeBytes }: UploadInput,
     { namespace }: Pick<Call, 'namespace'> = {},

@@ -1,11 +1,11 @@
 import { type HoldfastError, invalidRequest } from '../errors.ts';
-import { fenceRejected, otherFence, preconditionFailed, resetBefore } from './answers.ts';
+import { fenceAlreadyReset, fenceRejected, otherFence, preconditionFailed } from './answers.ts';
 import type { Fence } from './metadata.ts';
 import type { StoredObject } from './object.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * What an object shows about a commit. See docs/protocols/commits.md, "Steps".
+ * What an object shows about a commit. See docs/protocols/commits.md#steps.
  * - `landed`: the commit is in the object's chain.
  * - `open`: the precondition holds.
  * - `refused`: the precondition does not hold. The refusal is conclusive if the commit has certainly never landed: the chain is whole and does not have
@@ -49,7 +49,7 @@ function resetRefusal(
   if (etag !== request.expectedEtag) return preconditionFailed(request, etag);
   if (fence?.key !== seen.key || fence.token !== seen.token) return otherFence(request, fence);
   // The same bytes have only a few ETags. A second reset could restore an ETag that a delayed commit still expects.
-  return object?.serviceMetadata?.isReset ? resetBefore(request) : undefined;
+  return object?.serviceMetadata?.isReset ? fenceAlreadyReset(request) : undefined;
 }
 
 /** An object that was written under a fence can only be replaced under the same key, with the same or a higher token. */

@@ -11,7 +11,7 @@ export const EVENT_TYPE = 'Expired Records Reported';
  * @param client for tests
  * @throws Error if the bus refused the event. The failure is logged too
  */
-export function announcer(service: string, client?: EventBridgeClient) {
+export function announceReport(service: string, client?: EventBridgeClient) {
   const put = eventBus(service, client);
   return async (summary: Summary, signal: AbortSignal): Promise<void> => {
     try {

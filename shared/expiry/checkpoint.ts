@@ -27,7 +27,9 @@ export interface Segment {
 /** The format of a stored report. Raise this number if functions of an earlier version would misread the new format. */
 export const FORMAT = 1;
 
-/** The state of a report: the object CHECKPOINT while runs continue it, and afterwards its own object. Times are epoch milliseconds. */
+/** The state of a report: the object CHECKPOINT while runs continue it, and afterwards its own object. Times are epoch
+ * milliseconds. Stored objects contain the names of these fields, so a field must not be renamed without another FORMAT.
+ */
 export interface Checkpoint {
   format: typeof FORMAT;
   reportId: string;
@@ -51,7 +53,7 @@ export const reportKey = (reportId: string) => `${REPORTS_FOLDER}${reportId}/sum
 
 /**
  * The key of an object with rows, a part of a segment. It contains the fence of the run: if a run was frozen and has lost its lease, its parts do not
- * replace those of a later run. A part counts only if a checkpoint counts it.
+ * replace the parts of a later run. A part counts only if a checkpoint counts it.
  */
 export const partKey = (reportId: string, { source, segment }: Segment, [fence, part]: [fence: number, part: number]) =>
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;

@@ -5,7 +5,7 @@ import type { CleanInput } from './inputs.ts';
 import { type Kind, sourceOf } from './kinds.ts';
 import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import type { SpareReason } from './sources/source.ts';
-import { leastAgeSeconds, reasonToSpare } from './spared.ts';
+import { minAgeSeconds, reasonToSpare } from './spared.ts';
 import { openReport } from './walk.ts';
 
 /** A reported record that was deleted or spared. */
@@ -45,7 +45,7 @@ const DELETE_TIME_MS = 3000;
  * deleted before counts as `gone`.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), and before the first record is done: Throttled, Unavailable, OutcomeUnknown
  */
-export function cleaner(dependencies: CleanDependencies) {
+export function cleanExpired(dependencies: CleanDependencies) {
   const { clock, margins, sources } = dependencies;
   return async ({ reportId, cursor, ...criteria }: CleanInput, call: Call): Promise<Cleaned> => {
     const report = await openReport(dependencies, { reportId, cursor }, call);
@@ -54,7 +54,7 @@ export function cleaner(dependencies: CleanDependencies) {
     const answer = (stoppedBy: Cleaned['stoppedBy'], nextCursor: string | null): Cleaned => ({
       reportId: report.checkpoint.reportId,
       dryRun: criteria.dryRun,
-      olderThanSeconds: leastAgeSeconds(criteria.olderThanSeconds, margins),
+      olderThanSeconds: minAgeSeconds(criteria.olderThanSeconds, margins),
       deleted,
       spared,
       stoppedBy,
@@ -83,7 +83,7 @@ export function cleaner(dependencies: CleanDependencies) {
         nextCursor = next;
       }
     } catch (error) {
-      if (!isPassing(error) || deleted.count + spared.count === 0) throw error;
+      if (!isTransientFailure(error) || deleted.count + spared.count === 0) throw error;
       return answer(error.code, nextCursor);
     }
     return answer(null, null);
@@ -108,7 +108,7 @@ async function allOf(acts: Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(acts)) if (outcome.status === 'rejected') throw outcome.reason;
 }
 
-type PassingFailure = HoldfastError & { code: 'Throttled' | 'Unavailable' | 'OutcomeUnknown' };
+type TransientFailure = HoldfastError & { code: 'Throttled' | 'Unavailable' | 'OutcomeUnknown' };
 
-const isPassing = (error: unknown): error is PassingFailure =>
+const isTransientFailure = (error: unknown): error is TransientFailure =>
   error instanceof HoldfastError && ['Throttled', 'Unavailable', 'OutcomeUnknown'].includes(error.code);

@@ -3,9 +3,9 @@ import { s3Client } from '../aws/s3.ts';
 import { requiredString, wholeNumber } from '../aws/variables.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { systemIds } from '../surroundings/ids.ts';
-import { announcer } from './announcement.ts';
+import { announceReport } from './announcement.ts';
 import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
-import { measurer } from './metrics.ts';
+import { measureReport } from './metrics.ts';
 import type { Places } from './sources/source.ts';
 
 /** How many rows a page has. Even with the longest keys, all segments together then hold a few megabytes. */
@@ -28,8 +28,8 @@ export function reportsFromEnvironment(
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,
     giveUpAfterMs: wholeNumber('REPORT_GIVE_UP_HOURS', 24, env) * HOUR_MS,
-    announce: announcer(requiredString('SERVICE_NAME', env)),
-    measure: measurer(systemClock, wholeNumber('MAX_LEASES_PER_NAMESPACE', 10_000, env)),
+    announce: announceReport(requiredString('SERVICE_NAME', env)),
+    measure: measureReport(systemClock, wholeNumber('MAX_LEASES_PER_NAMESPACE', 10_000, env)),
   };
 }
 

@@ -10,14 +10,14 @@ const reportId = () => z.string('must be a string').check(z.regex(/^[\w-]{1,64}$
 
 export const reportInput = () => z.strictObject({});
 
-export const readInput = () =>
+export const readReportInput = () =>
   z.strictObject({
     reportId: z.optional(reportId()),
     kind: z.optional(oneOf(KINDS)),
     limit: z.optional(limit()),
     cursor: z.optional(cursorText()),
   });
-export type ReadInput = z.infer<ReturnType<typeof readInput>>;
+export type ReadReportInput = z.infer<ReturnType<typeof readReportInput>>;
 
 /** A hundred years. An age that was given in milliseconds by mistake is usually longer, and is refused. */
 const MAX_SECONDS = 3_155_760_000;

@@ -8,7 +8,7 @@ import type { Summary } from './summary.ts';
  * `ReportCompleted` is always written: if it is missing, reports do not complete.
  * @param leasesPerNamespace the quota of held leases and permits in a namespace
  */
-export function measurer(clock: Clock, leasesPerNamespace: number) {
+export function measureReport(clock: Clock, leasesPerNamespace: number) {
   return ({ expired, neverDeletable, heldByNamespace }: Summary): void => {
     const at = clock.now();
     for (const [kind, { count: found, oldestAgeSeconds }] of Object.entries(expired))

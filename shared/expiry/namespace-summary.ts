@@ -33,8 +33,8 @@ export class NamespaceSummary {
 const ANSWER_TIME_MS = 1500;
 
 /**
- * The summary of a report for a caller. For a caller of a namespace, it reads all rows of the report and counts those of the namespace. If the time does
- * not suffice, it counts the rows that were read, and is not `complete`.
+ * The summary of a report for a caller. For a caller of a namespace, it reads all rows of the report and counts the namespace's. If time runs
+ * out, it counts only the rows read so far, and is not `complete`.
  * @throws HoldfastError NotFound, Throttled, Unavailable
  */
 export async function summaryFor(

@@ -21,7 +21,7 @@ import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
 
 /** What was read of a segment and not stored yet. */
-export interface Pending {
+export interface PendingPages {
   rows: ExpiredRow<Kind>[];
   scanned: number;
   readUnits: number;
@@ -38,7 +38,7 @@ interface FoundState {
   etag: string | undefined;
 }
 
-/** How many reports without an accepted event are remembered: those of a day, if there is a report each quarter of an hour. */
+/** How many reports without an accepted event are remembered: a day's reports, if there is one each quarter of an hour. */
 const MAX_UNANNOUNCED = 96;
 
 /** How often a run tries to store its first checkpoint. A late write of the run before may come between. */
@@ -104,7 +104,7 @@ export class Progress {
    * @param at the index of the segment
    * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
    */
-  async flush(at: number, pending: Pending, call: Call): Promise<void> {
+  async flush(at: number, pending: PendingPages, call: Call): Promise<void> {
     const { partRows } = this.#dependencies;
     const segment = this.#checkpoint.segments[at];
     if (!segment) throw new RangeError(`the report has no segment ${at}`);
@@ -177,7 +177,7 @@ export class Progress {
 }
 
 /** The segment after its pending rows were stored. */
-function withPending(segment: Segment, pending: Pending, run: Segment['runs'][number]): Segment {
+function withPending(segment: Segment, pending: PendingPages, run: Segment['runs'][number]): Segment {
   const [fence, parts] = run;
   const expired = structuredClone(segment.expired);
   for (const { kind, ageSeconds } of pending.rows) addTally(expired, kind, { count: 1, oldestAgeSeconds: ageSeconds });
@@ -199,8 +199,8 @@ function withPending(segment: Segment, pending: Pending, run: Segment['runs'][nu
  * Whether a checkpoint is about the same tables and bucket. It may be about others after a new deployment, or if two deployments share the bucket, and
  * then its positions mean nothing.
  */
-const isAbout = (places: Places, { places: then }: Checkpoint) =>
-  Object.entries(places).every(([name, place]) => then?.[name as keyof Places] === place);
+const isAbout = (places: Places, { places: reported }: Checkpoint) =>
+  Object.entries(places).every(([name, place]) => reported?.[name as keyof Places] === place);
 
 /** Whether a report is surely stored under its own key: a report is stored there before it is announced. */
 const isPublished = ({ finishedAt, owed: unannounced, reportId }: Checkpoint) =>

@@ -3,7 +3,7 @@ import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../listings/pages.ts';
 import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
-import type { ReadInput } from './inputs.ts';
+import type { ReadReportInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
 import { NamespaceSummary } from './namespace-summary.ts';
 import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
@@ -21,11 +21,11 @@ const MAX_PARTS = 20;
 
 /**
  * Reads a page of a report: the last complete report, or the one that the caller names. A caller of a namespace sees only rows of the namespace, and the
- * summary counts those of the page.
+ * summary counts the rows of the page.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
-export function reader(dependencies: ReportStoreDependencies) {
-  return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadInput, call: Call): Promise<ReportPage> => {
+export function readReport(dependencies: ReportStoreDependencies) {
+  return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadReportInput, call: Call): Promise<ReportPage> => {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
     const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the other fields of a row are small

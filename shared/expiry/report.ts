@@ -6,7 +6,7 @@ import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
 import { summaryFor } from './namespace-summary.ts';
 import { type Pacer, pacer } from './pacer.ts';
-import { type Pending, Progress } from './progress.ts';
+import { type PendingPages, Progress } from './progress.ts';
 import type { ExpiredRow } from './sources/rows.ts';
 import type { ExecutionQuestion } from './sources/source.ts';
 import type { Summary } from './summary.ts';
@@ -29,12 +29,12 @@ export interface Report extends Summary {
 const STORE_TIME_MS = 3000;
 
 /**
- * How many questions about executions a run asks AWS each second. The quota of the whole account grows by 10 to 15 a second, and the calls at the end of
+ * How many questions about executions a run asks AWS each second. The quota of the whole account refills by 10 to 15 a second, and the calls at the end of
  * executions need it more.
  */
 const ASKED_PER_SECOND = 5;
 
-/** A run that crashes loses at most this many pages, even if the pages did not have rows to store. */
+/** How many pages a run that crashes loses at most, even if the pages did not have rows to store. */
 const PAGES_BETWEEN_CHECKPOINTS = 20;
 
 /**
@@ -43,7 +43,7 @@ const PAGES_BETWEEN_CHECKPOINTS = 20;
  * its part, so each record is reported a single time, wherever a run ends.
  * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown. What was read before is stored
  */
-export function reporter(dependencies: ReportDependencies) {
+export function createReport(dependencies: ReportDependencies) {
   return async (lease: RunLease, call: Call): Promise<Report> => {
     const progress = await Progress.open(dependencies, lease.fence, call);
     await progress.announce(call); // events that an earlier run could not send
@@ -148,7 +148,7 @@ async function answersTo(run: ReportRun, questions: readonly ExecutionQuestion<K
   return rows;
 }
 
-const nothingPending = (after: Segment['after']): Pending => ({
+const nothingPending = (after: Segment['after']): PendingPages => ({
   rows: [],
   scanned: 0,
   readUnits: 0,

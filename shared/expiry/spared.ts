@@ -17,10 +17,10 @@ export function reasonToSpare(
   if (ttlFault !== null && ttlFault !== 'olderThanFiveYears' && !neverDeletable) return 'neverDeletable';
   if (identity === null) return 'unrecognisable';
   const ageMs = now - Date.parse(expiredAt);
-  if (ageMs <= 0 || ageMs < leastAgeSeconds(olderThanSeconds, margins) * 1000) return 'tooYoung';
+  if (ageMs <= 0 || ageMs < minAgeSeconds(olderThanSeconds, margins) * 1000) return 'tooYoung';
   return source.reasonToSpare?.(row, margins, now);
 }
 
 /** The least age of a deletion: what the caller asked for, or the retention of fences if that is longer. */
-export const leastAgeSeconds = (asked: number, { fenceRetentionSeconds }: Margins) =>
+export const minAgeSeconds = (asked: number, { fenceRetentionSeconds }: Margins) =>
   Math.max(asked, fenceRetentionSeconds);

@@ -72,9 +72,9 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         const outcome = await attempt(s3, { command }, call);
         if ('output' in outcome) return { won: true, etag: outcome.output.ETag ?? '' };
         const status = outcome.error.$metadata?.httpStatusCode;
-        const decided = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
-        if (!decided && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
-        // An earlier, unanswered try may have landed. Then this try failed because of it, and the stored text is that of this write.
+        const wasRefused = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
+        if (!wasRefused && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
+        // An earlier, unanswered try may have landed. Then this try failed because of it, and the stored text is this write's.
         const standing = await get(key, call);
         if (standing?.text === text) return { won: true, etag: standing.etag };
         if (standing?.etag !== before) return { won: false };

@@ -59,7 +59,7 @@ export async function openReport(
     );
   const at = position?.at ?? [0, 0, 0, 0];
   const start = encodePosition({ reportId: checkpoint.reportId, at });
-  return { checkpoint, start, rows: (during) => rowsFrom(store, { checkpoint, from: at }, during) };
+  return { checkpoint, start, rows: (readingCall) => rowsFrom(store, { checkpoint, from: at }, readingCall) };
 }
 
 async function findCheckpoint(

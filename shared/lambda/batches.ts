@@ -20,7 +20,7 @@ export function batches(handler: Handler): Handler {
   };
 }
 
-/** SQS sends at most this many messages at once by default. A caller who invents such an event could send thousands. */
+/** The most messages that SQS sends at once by default. A caller who invents such an event could send thousands. */
 const MAX_BATCH = 10;
 
 function isBatch(event: unknown): event is SQSEvent {

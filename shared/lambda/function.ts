@@ -25,7 +25,7 @@ interface Definition<Input, Output> {
   /** The fields of input, result and error context that are logged. Never a lease id, a version or a task token: whoever has one can use it. */
   logged: readonly string[];
   /** Further log fields, derived from the input. */
-  loggedAs?(input: Input): Record<string, unknown>;
+  derivedFields?(input: Input): Record<string, unknown>;
   /** Whether the log names the caller. Set for calls of operators. */
   audited?: boolean;
   /** Set if EventBridge starts the function too. */
@@ -45,7 +45,7 @@ interface Definition<Input, Output> {
  * payload, from Step Functions or lambda:Invoke, with the result itself, or throws an error whose name is the error code.
  */
 export function lambdaFunction<Input, Output>(definition: Definition<Input, Output>) {
-  const { name, input, run, created, logged, loggedAs, audited = false } = definition;
+  const { name, input, run, created, logged, derivedFields, audited = false } = definition;
   const handler = middy({ timeoutEarlyInMillis: 0 }) // deadline() keeps time for the answer instead
     .use(
       adapters({
@@ -54,7 +54,7 @@ export function lambdaFunction<Input, Output>(definition: Definition<Input, Outp
         created: (output) => created?.(output as Output) ?? false,
       }),
     )
-    .use(observation(name, { logged, audited, inWords: (value) => loggedAs?.(value as Input) ?? {} }))
+    .use(observation(name, { logged, audited, derivedFields: (value) => derivedFields?.(value as Input) ?? {} }))
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {

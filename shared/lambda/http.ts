@@ -53,7 +53,7 @@ function query(raw: string, maxBytes: number): Record<string, string> {
   return Object.fromEntries(fields);
 }
 
-/** Refuses broken escapes. URLSearchParams would replace them by other characters, and the call would read another key. */
+/** Refuses broken escapes. URLSearchParams would replace them with other characters, and the call would read another key. */
 function wellFormed(raw: string): string {
   try {
     decodeURIComponent(raw);

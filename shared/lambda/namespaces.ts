@@ -11,13 +11,14 @@ const TEMPLATE = '/v1/ns/{ns}';
 
 /**
  * The namespace of an HTTP request, undefined on the routes for the whole deployment. The path alone decides it, because IAM has checked the path. The
- * path must be exactly that of the route: a path of a namespace that passes for one of the whole deployment would give the rights of an administrator.
+ * path must match the route exactly. Otherwise a namespace's path could pass for a path of the whole deployment, and give its caller an administrator's
+ * rights.
  * @throws HoldfastError InvalidRequest if path and route differ, or the path can be read in two ways
  */
 export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayProxyEventV2>): string | undefined {
   if (AMBIGUOUS.test(rawPath))
     throw invalidRequest([
-      { path: 'path', message: "must have no escape, no empty segment and no segment '.' or '..'" },
+      { path: 'path', message: "must not contain an escape, an empty segment, or the segment '.' or '..'" },
     ]);
   const [, namespace, rest] = IN_NAMESPACE.exec(rawPath) ?? [];
   const [, template = ''] = routeKey.split(' ');

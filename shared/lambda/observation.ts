@@ -11,7 +11,7 @@ interface Observed {
   /** Whether the line names the caller. */
   audited: boolean;
   /** Further log fields that are derived from the input. */
-  inWords(input: unknown): Record<string, unknown>;
+  derivedFields(input: unknown): Record<string, unknown>;
 }
 
 /**
@@ -22,14 +22,14 @@ interface Observed {
  * - `WaitedMs` of each new grant
  * - the measures of the call itself
  */
-export function observation(name: string, { logged, audited, inWords }: Observed): Middleware {
+export function observation(name: string, { logged, audited, derivedFields }: Observed): Middleware {
   const names = [...logged, 'issues']; // the field of each InvalidRequest
   /** Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction has no principal here; CloudTrail knows it. */
   const addInput = (line: LogFields, { internal: { input }, event }: { internal: Internal; event: unknown }): void => {
     if (input === undefined) return;
     const { principal } = event as Invocation;
     addPicked(line, input, names);
-    Object.assign(line, inWords(input));
+    Object.assign(line, derivedFields(input));
     if (audited && principal) line.caller = principal;
   };
   return {
@@ -72,7 +72,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
   };
 }
 
-/** The metrics of the service, which the alarms watch, and those of each function. */
+/** Counts the metrics for the whole service, which the alarms watch, and for each function. */
 const DIMENSIONS = [[], ['function']];
 
 /** The metrics of an invocation, counted at its arrival like Lambda's own: an alarm subtracts these counts from Lambda's, period by period. */

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../errors.ts';
-import { isReserved, RESERVED } from '../fields.ts';
+import { isReserved, RESERVED_RULE } from '../fields.ts';
 import { isWithin, type NameFields, type NameListing, nameWithin, prefixOf, withCallersKey } from '../namespace.ts';
 
 /** For a function whose requests and answers do not contain names. */
@@ -40,7 +40,7 @@ const EMPTY_ALIASES: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*
 
 function storedName(name: string, path: string, namespace: string): string {
   if ((EMPTY_ALIASES[path] ?? /^$/).test(name)) return name;
-  if (!(path in EMPTY_ALIASES) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED }]);
+  if (!(path in EMPTY_ALIASES) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED_RULE }]);
   return prefixOf(namespace) + name;
 }
 
@@ -49,7 +49,8 @@ function pathWithin(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-/** Limits a list to the namespace by its `prefix`. A request that names one record does not list; if the name is not a text, it does. */
+/** Limits a list to the namespace by its `prefix`. A request that names one record is not a list. If its name is not text, the request
+ * counts as a list, and the schema refuses it later. */
 function limitedToNamespace(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';

@@ -3,11 +3,11 @@ import { type Issue, invalidRequest } from '../errors.ts';
 import type { Invocation } from './adapters.ts';
 import type { Middleware } from './middleware.ts';
 
-/** An answer lists at most this many issues, so that a hostile request cannot make it large. */
+/** How many issues an answer lists, so that a hostile request cannot make it large. */
 const MAX_ISSUES = 20;
 const MAX_PATH = 100;
 
-/** Checks the payload by the schema, and replaces it by the schema's output. @throws HoldfastError InvalidRequest naming each wrong field */
+/** Checks the payload against the schema, and replaces it with the schema's output. @throws HoldfastError InvalidRequest naming each wrong field */
 export function validation(schema: z.ZodMiniType): Middleware {
   return {
     before: (request) => {

@@ -3,11 +3,11 @@ import { callersName, cursorText, limit, name } from '../fields.ts';
 import type { NameFields } from '../namespace.ts';
 
 /** The input of a call that reads one key, or lists keys of the same kind. */
-export const keyOrPage = (mostKeyBytes: number) =>
+export const keyOrPage = (maxKeyBytes: number) =>
   z
     .strictObject({
-      key: z.optional(callersName(mostKeyBytes)),
-      prefix: z.optional(name(mostKeyBytes)),
+      key: z.optional(callersName(maxKeyBytes)),
+      prefix: z.optional(name(maxKeyBytes)),
       limit: z.optional(limit()),
       cursor: z.optional(cursorText()),
     })

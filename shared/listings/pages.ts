@@ -17,7 +17,7 @@ export class Page<Row> {
 
   /**
    * @param abridged shortens a row that an answer cannot hold, because it is nested too deep for JSON or larger than a page. Without this, one such
-   *   record would make every list fail that contains it.
+   *   record would make every list that contains it fail.
    */
   constructor(abridged: (row: Row) => Row) {
     this.#abridged = abridged;

@@ -4,9 +4,9 @@ import { aliased, all, any, type Condition, conditionFields, not } from '../aws/
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identityOf } from '../expiry/sources/rows.ts';
-import type { BoundHolding, ExpirySource, Found, Margins } from '../expiry/sources/source.ts';
+import type { BoundGrantRow, ExpirySource, Found, Margins } from '../expiry/sources/source.ts';
 import { whySpared } from '../expiry/sources/table.ts';
-import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expiry/sources/ttl.ts';
+import { MIN_EPOCH_MS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expiry/sources/ttl.ts';
 import { isNotCapped } from './record/capped.ts';
 import { entryAt, hasUsed, isUnmarked } from './record/conditions.ts';
 import { NAMELESS } from './record/held-text.ts';
@@ -63,7 +63,7 @@ function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
   const isOver = aliased('#lease_expiry < :cutSeconds OR #lease_expiry BETWEEN :leastMs AND :cut', {
     ':cut': integer(cut),
     ':cutSeconds': integer(Math.floor(cut / 1000)),
-    ':leastMs': integer(LEAST_MILLISECONDS),
+    ':leastMs': integer(MIN_EPOCH_MS),
   });
   // No attribute says when the lease ends, so neither this service nor the Rust crate ever takes it over.
   const isEndless = all(aliased('attribute_exists(#lease_expiry)'), ttlIsUnreadable('lease_expiry'));
@@ -100,7 +100,7 @@ export function findGrants(item: Item, now: number, margins: Margins): Found<Gra
  * Finds the bound grants in a record. A grant that is not claimed yet is left out, because it ends with the grant window.
  * @param item a record that `expiredGrants` let through
  */
-export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
+export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): BoundGrantRow[] {
   const { key, entries } = parseKey(item.key?.S ?? '', item);
   return entries
     .filter(isBound)

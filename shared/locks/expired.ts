@@ -4,7 +4,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expiry/sources/rows.ts';
 import type {
-  BoundHolding,
+  BoundGrantRow,
   ExecutionQuestion,
   ExecutionVerdict,
   ExpirySource,
@@ -53,7 +53,7 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
 /** Makes one question about each execution that holds bound grants. */
 const questionsAbout = (
   holders: Holders,
-  holdings: readonly BoundHolding[],
+  holdings: readonly BoundGrantRow[],
   now: number,
 ): ExecutionQuestion<HolderKind>[] =>
   [...Map.groupBy(holdings, ({ execution }) => execution)].map(([execution, held]) => async (call) => {
@@ -62,7 +62,7 @@ const questionsAbout = (
   });
 
 function holderRow(
-  { key, holder, execution, isUnnotified, identity }: BoundHolding,
+  { key, holder, execution, isUnnotified, identity }: BoundGrantRow,
   verdict: ExecutionVerdict,
   now: number,
 ): ExpiredRow<HolderKind>[] {

@@ -8,7 +8,7 @@ import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { CONCERNS } from './items.ts';
 import { type ItemsByConcern, itemsByConcern } from './record.ts';
 
-/** DynamoDB accepts at most this many keys in one request. */
+/** The most keys that DynamoDB accepts in one request. */
 const KEYS_PER_REQUEST = 100;
 /** Fast enough for a page of 1,000 aliases, and slow enough to leave capacity of the table to other callers. */
 const REQUESTS_AT_ONCE = 4;

@@ -14,8 +14,8 @@ import { alreadyExists, conflict, conflictOrUnknown, type Published, published }
 const KINDS_WITH: Record<Ref, readonly RecordKind[]> = { commit: ['ledger'], index: RECORD_KINDS };
 
 /**
- * Sets a ref if it is as expected. Usually this takes one conditional UpdateItem. It takes two if another address has replaced the index at the same t
- * before. A commit must raise t; an index may keep it. With `expected: null` the alias must not exist, and the call creates a ledger with the ref. See
+ * Sets a ref if it is as expected. Usually this takes one conditional UpdateItem. It takes a second one if the address of the index was replaced at
+ * this t before. A commit must raise t; an index may keep it. With `expected: null` the alias must not exist, and the call creates a ledger with the ref. See
  * docs/protocols/nameservice.md#compare-and-set.
  * @throws HoldfastError Conflict (`actual` is the ref, null if there is none), AlreadyExists (a graph source has the
  *   alias), Throttled, Unavailable, OutcomeUnknown
@@ -74,7 +74,7 @@ function repeatOrLost(
   throw conflictOrUnknown({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
-/** @returns null if there is no such ref. A ref whose item is missing counts as unborn, because the next write restores the item so */
+/** @returns null if there is no such ref. A ref whose item is missing counts as unborn, because the next write restores its item without an address */
 function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointer | null {
   const item = ref === 'commit' ? rows.head : rows.index;
   const kind = kindOf(rows.meta);

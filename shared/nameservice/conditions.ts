@@ -17,7 +17,7 @@ export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
  */
 export const isKnownLayout: Condition = not(aliased('#schema > :known', { ':known': SCHEMA }));
 
-/** Always true. It makes a transaction differ from those of other calls, even of the same request in the same millisecond. */
+/** Always true. It makes a transaction differ from other calls' transactions, even of the same request in the same millisecond. */
 export const differsPerCall = (id: string): Condition => ({
   expression: 'NOT pk = :call',
   values: { ':call': text(id) },
@@ -34,7 +34,7 @@ export const isRetracted: Condition = { expression: 'retracted = :true', values:
 /** For `meta`: no branch began at this alias. Public Fluree counts them there, and those branches read the commits of this alias. */
 export const hasNoBranches: Condition = not({ expression: 'branches > :none', values: { ':none': integer(0) } });
 
-/** The config is not that of a graph source. Keeps the config of a ledger from landing there. */
+/** The config is not a graph source's. Keeps the config of a ledger from landing there. */
 export const isLedgerConfig: Condition = { expression: 'attribute_not_exists(config_json)' };
 
 const hasType = (attribute: string, type: string): Condition => ({

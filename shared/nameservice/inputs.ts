@@ -21,7 +21,7 @@ const alias = sharedSchema(() =>
       name(MAX_ALIAS_BYTES).check(
         z.refine(
           (text) => parseAlias(text) !== undefined,
-          'must be name or name:branch, without empty parts and further colons',
+          'must be name or name:branch, without empty parts or further colons',
         ),
       ),
       z.transform((text) => parseAlias(text) ?? { name: text, branch: '' }),
@@ -116,7 +116,7 @@ export const publishInput = () => {
 };
 export type PublishInput = z.infer<ReturnType<typeof publishInput>>;
 
-export const readInput = () =>
+export const readNamesInput = () =>
   z
     .strictObject({
       alias: z.optional(alias()),
@@ -133,7 +133,7 @@ export const readInput = () =>
             ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with alias', input: field });
       }),
     );
-export type ReadInput = z.infer<ReturnType<typeof readInput>>;
+export type ReadNamesInput = z.infer<ReturnType<typeof readNamesInput>>;
 
 const STORED = ['alias', 'dependencies.*'];
 

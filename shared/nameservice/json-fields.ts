@@ -24,7 +24,7 @@ function isStorable(value: number): boolean {
 
 /** Whether parsing JSON may have rounded a whole number, so that the service cannot know which number the caller sent. */
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
-const ROUNDED = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds';
+const ROUNDED_RULE = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds';
 
 function mapFault(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
@@ -32,7 +32,7 @@ function mapFault(value: unknown): string | undefined {
   while (level.length > 0) {
     if (level.some((item) => typeof item === 'number' && !isStorable(item)))
       return 'must not contain a number beyond the range of DynamoDB';
-    if (level.some(isRounded)) return `${ROUNDED}: send it as a string`;
+    if (level.some(isRounded)) return `${ROUNDED_RULE}: send it as a string`;
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
     if (names.includes('')) return 'must not contain an empty name';
@@ -57,12 +57,12 @@ export const jsonText = () =>
     z.transform((value) => configText(value as Json)),
   );
 
-/** What is wrong with the JSON or the JSON text. Text is stored as it is, so its length counts, and not that of the parsed value. */
+/** What is wrong with the JSON or the JSON text. Text is stored as it is, so its length counts, and not the parsed value's. */
 function textFault(value: unknown): string | undefined {
   if (value === undefined) return 'is missing';
   if (typeof value !== 'string')
     return (
-      jsonFault(value) ?? (holds(value, isRounded) ? `${ROUNDED}: send the config as a string of JSON` : undefined)
+      jsonFault(value) ?? (holds(value, isRounded) ? `${ROUNDED_RULE}: send the config as a string of JSON` : undefined)
     );
   const parsed = value.isWellFormed() ? parse(value) : undefined;
   return parsed ? jsonFault(parsed.value, undefined, value) : 'must be JSON, or a string that is JSON';

@@ -87,7 +87,7 @@ async function findAliases(
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
     const output = await send(dynamodb, { command, operation: readingTable(table) }, call);
-    // Other rows of other clients may have a kind too, so that their alias would be listed twice.
+    // Rows that only other clients use may have a kind too, and would list their alias twice.
     for (const { pk, sk } of output.Items ?? []) if (pk?.S && sk?.S === 'meta') found.push({ kind, after: pk.S });
     startKey = output.LastEvaluatedKey;
     if (!startKey) reading = kinds[kinds.indexOf(kind) + 1];

@@ -3,7 +3,7 @@ import { invalidRequest } from '../errors.ts';
 import { isCid } from './cid.ts';
 import { numberOf } from './values.ts';
 
-/** A head of an alias: that of its commits, or that of its index. */
+/** A head of an alias: the head of its commits, or of its index. */
 export type Ref = 'commit' | 'index';
 
 /** The value of a ref. */

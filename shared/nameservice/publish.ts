@@ -21,7 +21,7 @@ export type Current = NameserviceRecord | Pointer | Status | LedgerConfig | { re
  * at the same t takes a second one.
  * @throws HoldfastError Conflict, AlreadyExists, NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
-export function publisher(dependencies: NameserviceDependencies) {
+export function publishName(dependencies: NameserviceDependencies) {
   return async (input: PublishInput, call: Call): Promise<Published<Current>> => {
     const { requestId = dependencies.ids.uuid(), ...content } = input;
     const { alias } = content;

@@ -25,7 +25,7 @@ import type { SeenRecord } from './repair-inputs.ts';
 import { aliasNotFound, conflict, refuseLaterLayout } from './results.ts';
 
 /**
- * Deletes the items of a retracted alias in one transaction, if each of them is as the caller saw it. Other rows of other clients stay. See
+ * Deletes the items of a retracted alias in one transaction, if each of them is as the caller saw it. Rows that only other clients use stay. See
  * docs/protocols/nameservice.md#repair.
  * @param seen null for an alias without a record, such as one that another client has deleted only in part
  * @throws HoldfastError Conflict (`actual` is what the caller should have seen, null if there is no record), NotFound, Throttled, Unavailable,

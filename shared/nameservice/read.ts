@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import type { Alias } from './alias.ts';
 import { readRows } from './alias-rows.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
-import type { ReadInput } from './inputs.ts';
+import type { ReadNamesInput } from './inputs.ts';
 import { listRecords, type RecordPage } from './list.ts';
 import { type NameserviceRecord, shownRecord } from './record.ts';
 import { aliasNotFound } from './results.ts';
@@ -11,8 +11,8 @@ import { aliasNotFound } from './results.ts';
  * Reads one alias, strongly consistent, or a page of all records.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
-export function reader(dependencies: NameserviceDependencies) {
-  return ({ alias, ...query }: ReadInput, call: Call): Promise<NameserviceRecord | RecordPage> =>
+export function readAliasOrList(dependencies: NameserviceDependencies) {
+  return ({ alias, ...query }: ReadNamesInput, call: Call): Promise<NameserviceRecord | RecordPage> =>
     alias === undefined ? listRecords(dependencies, query, call) : readAlias(dependencies, alias, call);
 }
 

@@ -45,10 +45,10 @@ export async function publishRef(
     }
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
-    // A revision shows that an address at this t was replaced, and a lower t that the ref was set back. What was replaced or set back may be the effect
-    // of the unanswered try, which must not take effect twice.
-    const mayBeGone = current.t < target.t || (allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone));
-    if (unanswered && mayBeGone) throw mayHaveStood(write, current);
+    // A revision shows that an address at this t was replaced; a t below the target shows that the ref was set back. In both
+    // cases the lost value may be the unanswered try's, which must not take effect twice.
+    const mayHaveBeenUndone = current.t < target.t || (allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone));
+    if (unanswered && mayHaveBeenUndone) throw outcomeUnknownAt(write, current);
     // The ref was set back or restored since it was read, so the publish can raise it after all.
     if (seen && current.t < target.t) {
       seen = undefined;
@@ -60,12 +60,12 @@ export async function publishRef(
   }
 }
 
-function mayHaveStood({ dependencies, alias, ref, request }: RefWrite, actual: Pointer): Error {
+function outcomeUnknownAt({ dependencies, alias, ref, request }: RefWrite, actual: Pointer): Error {
   const verdict = conflict(alias, `${ref} ref`, actual);
   return outcomeUnknown(writingTable(dependencies.table, request), verdict, verdict.context);
 }
 
-/** Sets a ref if its t is lower than that of the target. */
+/** Sets a ref if its t is lower than the target's. */
 export function raiseRef(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });

@@ -32,7 +32,7 @@ export interface RepairedName {
  * operator saw it. See docs/protocols/nameservice.md#repair.
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
-export function repairer(dependencies: NameserviceDependencies) {
+export function repairName(dependencies: NameserviceDependencies) {
   return async (input: RepairNamesInput, call: Call): Promise<RepairedName> => {
     const { requestId = dependencies.ids.uuid(), ...content } = input;
     const request = { requestId, principal: call.principal, content: JSON.stringify(content) };

@@ -59,7 +59,7 @@ export interface Superseded extends DoneBy {
 export type Begun = Run | AlreadyDone | Superseded;
 
 /** The shortest pause between two polls of a waiting call, in milliseconds. */
-const LEAST_PAUSE_MS = 100;
+const MIN_PAUSE_MS = 100;
 const PAUSE_RANGE_MS = 150;
 
 /**
@@ -89,7 +89,8 @@ export function beginOnce(dependencies: LeaseDependencies) {
     const outcome = await tryThenPoll(dependencies, { request, arrivedAt, waitSeconds: input.waitSeconds }, call)
       .catch(addRetryWith({ requestId: request.requestId, ...retryFields }))
       .catch(withKey(key));
-    if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, retryFields);
+    if ('heldBy' in outcome)
+      throw heldError(dependencies, { request, record: { ...outcome.heldBy, key } }, retryFields);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
     return doneAnswer(key, slot, outcome);
   };
@@ -110,7 +111,7 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
 type GrantedRun = { run: HolderEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
 type BeginOutcome = GrantedRun | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
 
-interface Beginning {
+interface BeginAttempt {
   request: OnceRequest;
   arrivedAt: number;
   waitSeconds: number;
@@ -119,7 +120,7 @@ interface Beginning {
 /** Tries to begin. While another caller works, polls the record, and tries again when the run has ended. */
 async function tryThenPoll(
   dependencies: LeaseDependencies,
-  { request, arrivedAt, waitSeconds }: Beginning,
+  { request, arrivedAt, waitSeconds }: BeginAttempt,
   call: Call,
 ): Promise<BeginOutcome> {
   const { clock, ids } = dependencies;
@@ -132,7 +133,7 @@ async function tryThenPoll(
     while ('heldBy' in outcome) {
       const leftMs = deadline - clock.now();
       if (leftMs <= 0) return outcome;
-      await clock.sleep(Math.min(leftMs, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
+      await clock.sleep(Math.min(leftMs, MIN_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
       const record = parse(await pollItem(dependencies, request.key, call));
       const verdict = judgeSlot(dependencies, request, record);
       if ('done' in verdict) return verdict;
@@ -146,7 +147,7 @@ async function tryThenPoll(
 }
 
 /** The error LeaseHeld. @param retryFields the fields that the caller adds to its next call */
-function held(
+function heldError(
   { clock, clockSkewMs }: LeaseDependencies,
   { request: { name }, record }: { request: OnceRequest; record: OnceRecord },
   retryFields: object | undefined,

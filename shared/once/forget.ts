@@ -56,7 +56,7 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     // The reason is the run, even if the key is paused too.
     if (run && record.fence === fence)
       throw leaseHeld({ ...record, cap: undefined }, { asked: alone, now, clockSkewMs });
-    const detail = 'the key has another fence: read the key, and forget its slot by its present fence';
+    const detail = 'the key has another fence: read the key, and forget its slot with its current fence';
     throw new HoldfastError('Conflict', detail, { key, actual: keySummary(record, now) });
   };
 }

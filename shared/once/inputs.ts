@@ -3,13 +3,13 @@ import { callersName, json, must, name, whole } from '../fields.ts';
 import { keyOrPage } from '../listings/key-or-page.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
 import type { NameFields } from '../namespace.ts';
-import { MOST_PERIOD_SECONDS } from '../periods.ts';
-import { ONCE_PERIOD, termsFault, ZONE } from './terms.ts';
+import { MAX_PERIOD_SECONDS } from '../periods.ts';
+import { ONCE_PERIOD_RULE, termsFault, ZONE_RULE } from './terms.ts';
 
 /** The highest number of bytes of a key. With its prefix, the key of the record then has at most 1,024. */
-export const MOST_KEY_BYTES = 1010;
+export const MAX_ONCE_KEY_BYTES = 1010;
 
-const key = () => callersName(MOST_KEY_BYTES);
+const key = () => callersName(MAX_ONCE_KEY_BYTES);
 
 export const beginInput = () =>
   z
@@ -20,18 +20,18 @@ export const beginInput = () =>
       slot: z.optional(name(256)),
       /** The length of slots that are periods by the clock of the service. */
       per: z.optional(
-        z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: ONCE_PERIOD, abort: true })),
+        z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: ONCE_PERIOD_RULE, abort: true })),
       ),
       /** The time zone of days and weeks. */
       zone: z.optional(
-        z.string(must('a string')).check(z.regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, { error: ZONE, abort: true })),
+        z.string(must('a string')).check(z.regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, { error: ZONE_RULE, abort: true })),
       ),
       ttlSeconds: z._default(whole(2, 86_400), 60),
       waitSeconds: z._default(whole(0, 20), 0),
       /** Identifies one acquisition. A repeat receives the same grant. */
       requestId: z.optional(name(256)),
       /** How long the result is kept. */
-      keepSeconds: z.optional(whole(2, 2 * MOST_PERIOD_SECONDS)),
+      keepSeconds: z.optional(whole(2, 2 * MAX_PERIOD_SECONDS)),
       /** A text that changes with the input of the work. */
       inputHash: z.optional(name(128)),
       /** What every reader sees while the caller works. */
@@ -59,7 +59,7 @@ export type CompleteInput = z.infer<ReturnType<typeof completeInput>>;
 export const forgetInput = () => z.strictObject({ key: key(), fence: whole(0, Number.MAX_SAFE_INTEGER) });
 export type ForgetInput = z.infer<ReturnType<typeof forgetInput>>;
 
-export const readOnceInput = () => keyOrPage(MOST_KEY_BYTES);
+export const readOnceInput = () => keyOrPage(MAX_ONCE_KEY_BYTES);
 export type ReadOnceInput = z.infer<ReturnType<typeof readOnceInput>>;
 
 export const ONCE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };

@@ -57,7 +57,7 @@ export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest,
 
 /**
  * Whether the stored result fits the caller. If the caller names its input, a result without a hash
- * does not fit: it may be that of another input.
+ * does not fit: it may belong to another input.
  */
 const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
   inputHash === undefined || inputHash === done.inputHash;
@@ -68,7 +68,7 @@ function noPeriod(
   key: string,
   { doneSlot, now }: { doneSlot: string; now: number },
 ): HoldfastError {
-  const detail = `the slot ${JSON.stringify(doneSlot)} is done, and sorts after the present period: forget the slot, use another key, or pass the same per and zone everywhere`;
+  const detail = `the slot ${JSON.stringify(doneSlot)} is done, and sorts after the current period: forget the slot, use another key, or pass the same per and zone everywhere`;
   return new HoldfastError('Conflict', detail, { key, field: 'per', actual: { ...keySummary(record, now), key } });
 }
 

@@ -7,14 +7,14 @@ const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 /**
- * How many milliseconds before its first instant a period begins at most. A schedule fires at the first instant, by a clock that may be
+ * The most that a period begins before its first instant, in milliseconds. A schedule fires at the first instant, by a clock that may be
  * ahead of the service. If its call counted for the period that is about to end, which is done, the next period would be skipped. The time
  * is not a whole number of seconds, so that no schedule fires at the moment when the period changes.
  */
-const MOST_EARLY_MS = 2500;
+const MAX_EARLY_MS = 2500;
 
 /** How early a period begins: for a short period, a tenth of it. */
-const earlyMs = (seconds: number): number => Math.min(MOST_EARLY_MS, seconds * 100);
+const earlyMs = (seconds: number): number => Math.min(MAX_EARLY_MS, seconds * 100);
 
 /** What makes slots of periods. */
 export interface Period {

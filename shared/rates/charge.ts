@@ -29,22 +29,22 @@ export interface Charge {
 }
 
 /** The longest period of a rate: 31 days. */
-export const MOST_RATE_SECONDS = 31 * 86_400;
+export const MAX_RATE_PERIOD_SECONDS = 31 * 86_400;
 /** The longest `waitSeconds`: a week. */
-export const MOST_WAIT_SECONDS = 604_800;
-/** One reservation pays at most this many periods, even after it is settled. */
-export const MOST_PERIODS = 10;
+export const MAX_RATE_WAIT_SECONDS = 604_800;
+/** The most periods that one reservation pays, even after it is settled. */
+export const MAX_PERIODS = 10;
 
 /**
  * The highest `waitSeconds` of a call. With `settle`, that is the longest period of its rates,
  * because the estimate may be wrong for that long.
  */
-export const mostWaitSeconds = (rates: readonly Pick<Rate, 'per'>[], settle = false): number =>
+export const maxWaitSeconds = (rates: readonly Pick<Rate, 'per'>[], settle = false): number =>
   settle
-    ? Math.min(MOST_WAIT_SECONDS, Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0)))
-    : MOST_WAIT_SECONDS;
+    ? Math.min(MAX_RATE_WAIT_SECONDS, Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0)))
+    : MAX_RATE_WAIT_SECONDS;
 
-export const MOST_RATES = 4;
+export const MAX_RATES = 4;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
 
@@ -56,14 +56,14 @@ type PartialRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field
  */
 export function faultOfRates(
   rates: readonly PartialRate[],
-  most = MOST_RATES,
+  most = MAX_RATES,
 ): { path: string; message: string } | undefined {
-  if (!(rates.length > 0 && rates.length <= most)) return { path: 'rates', message: `must be 1 to ${most}` };
+  if (!(rates.length > 0 && rates.length <= most)) return { path: 'rates', message: `must have 1 to ${most} rates` };
   for (const [nth, { limit, per = '', units = 1, burst = units }] of rates.entries()) {
-    const isUpTo = (count: number) => isCount(count) && count <= MOST_PERIODS * Number(limit);
+    const isUpTo = (count: number) => isCount(count) && count <= MAX_PERIODS * Number(limit);
     const isRight = {
       limit: isCount(limit),
-      per: Number(periodSeconds(per)) <= MOST_RATE_SECONDS,
+      per: Number(periodSeconds(per)) <= MAX_RATE_PERIOD_SECONDS,
       units: isUpTo(units),
       burst: isUpTo(burst) && burst >= units,
     };
@@ -89,7 +89,7 @@ const timeOf = (rate: Pick<Rate, 'limit' | 'per'>, units: number): number =>
   Number((BigInt(units) * microseconds(rate) + BigInt(rate.limit) - 1n) / BigInt(rate.limit));
 
 /**
- * The charge of a call: that of its tightest rate, so one number keeps every rate of the key (docs/protocols/rates.md#the-charge). This is
+ * The charge of a call, which is the charge of its tightest rate, so one number keeps every rate of the key (docs/protocols/rates.md#the-charge). This is
  * the generic cell rate algorithm of ITU-T I.371, Annex A.
  */
 export function chargeOf(rates: readonly Rate[]): Charge {
@@ -116,7 +116,7 @@ export const ratesUnder = (
   ...rates,
   ...capped.map(({ name, limit, per }) => {
     const { units = 1 } = rates.find((rate) => rate.name === name) ?? {};
-    return { name, limit, per, units: Math.min(units, MOST_PERIODS * limit) };
+    return { name, limit, per, units: Math.min(units, MAX_PERIODS * limit) };
   }),
 ];
 
@@ -124,7 +124,7 @@ export const ratesUnder = (
 export function settledCharge(rates: readonly Rate[], units: Readonly<Record<string, number>>): number {
   const taken = new Map(Object.entries(units)); // a map, because a rate may have the name of a method of objects
   const charges = rates.map((rate) =>
-    timeOf(rate, Math.min(taken.get(rate.name) ?? rate.units, MOST_PERIODS * rate.limit)),
+    timeOf(rate, Math.min(taken.get(rate.name) ?? rate.units, MAX_PERIODS * rate.limit)),
   );
   return Math.max(...charges);
 }
@@ -143,11 +143,11 @@ export const latestPaid = (
 ): number => now + waitMs * 1000 + ahead - charge;
 
 /** The forms of the write that reserves (docs/protocols/rates.md#reserve). */
-export type Form = 'idle' | 'busy' | 'moved';
+export type Form = 'idle' | 'busy' | 'late';
 
 /**
  * Decides by the record how a call reserves. The conditions in `forms.ts` have the same rules, so change both.
- * @param row `isOwn`: the last reservation is that of an earlier try of the call
+ * @param row `isOwn`: an earlier try of the call made the last reservation
  * @param times `since`: when the call came, because a call adds to what was paid at that moment
  * @returns the form that fits, `repeated` if the start of the earlier try still counts, or after how many milliseconds the call may ask
  * again
@@ -159,7 +159,7 @@ export function formFor(
 ): Form | 'repeated' | number {
   if (paidUntil === undefined) return 'idle';
   // If a repeat comes late, its start may be over, and others may start at the same moment.
-  if (isOwn) return paidUntil >= now + terms.charge ? 'repeated' : 'moved';
+  if (isOwn) return paidUntil >= now + terms.charge ? 'repeated' : 'late';
   if (paidUntil < since) return 'idle';
   const latest = latestPaid(terms, { now, waitMs });
   return paidUntil <= latest ? 'busy' : Math.ceil((paidUntil - latest) / 1000);

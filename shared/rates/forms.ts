@@ -10,7 +10,7 @@ import { DAY_SECONDS } from '../periods.ts';
 import type { RateCap } from './cap-after.ts';
 import { type Charge, type Form, latestPaid } from './charge.ts';
 import type { ReserveInput } from './inputs.ts';
-import { MOST_OPEN } from './open.ts';
+import { MAX_OPEN } from './open.ts';
 import { CAPPED_SECONDS, hasCapAt } from './rate-cap.ts';
 import { openPath, ratesText } from './record.ts';
 import { type Reservation, reservationText } from './reservation.ts';
@@ -43,7 +43,7 @@ const KEPT_SECONDS = DAY_SECONDS;
  */
 export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, write: RateWrite, call: Call) {
   const { input, row, ahead, cap } = write.request;
-  const { set, condition, names = {}, values } = write.form === 'moved' ? moved(write) : added(write);
+  const { set, condition, names = {}, values } = write.form === 'late' ? late(write) : added(write);
   const latestStart = write.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
   const expiry = cap ? write.now / 1_000_000 + CAPPED_SECONDS : latestStart + KEPT_SECONDS;
   const command = new UpdateItemCommand({
@@ -71,7 +71,7 @@ interface Parts {
 }
 
 /** A repeat of the last request whose start is over. It reserves as if it came now. */
-function moved({ request, now }: RateWrite): Parts {
+function late({ request, now }: RateWrite): Parts {
   const values = { ':paid': integer(now + request.charge), ':last': text(reservationText(request.reservation)) };
   return {
     set: ['paid_until = :paid'],
@@ -100,7 +100,7 @@ function added(write: RateWrite): Parts {
   };
   const [paid, mayPay] =
     form === 'idle' ? ['paid_until = :paid', isIdle] : ['paid_until = paid_until + :charge', isBusy];
-  const condition = input.settle ? all(mayPay, isOpen ? IS_OPEN : MAY_OPEN) : mayPay;
+  const condition = input.settle ? all(mayPay, isOpen ? isStillOpen : mayOpen) : mayPay;
   return {
     set: [
       paid,
@@ -133,11 +133,11 @@ const SHOWN_ATTRIBUTES = [
 const ONE_MORE = 'opens = if_not_exists(opens, :none) + :one';
 
 /** The request has no open reservation, and the row has room for one. The row must stay small, because each call pays for all of it. */
-const MAY_OPEN: Condition = {
+const mayOpen: Condition = {
   expression: 'attribute_not_exists(#open) AND (attribute_not_exists(opens) OR opens < :most)',
-  values: { ':most': integer(MOST_OPEN) },
+  values: { ':most': integer(MAX_OPEN) },
 };
 /**
  * An earlier try of the request got no answer, and others have reserved since. Its start is lost, and its entry now counts for this try.
  */
-const IS_OPEN: Condition = { expression: 'attribute_exists(#open)' };
+const isStillOpen: Condition = { expression: 'attribute_exists(#open)' };

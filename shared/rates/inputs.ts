@@ -3,38 +3,38 @@ import { callersName, flag, listOf, must, name, whole } from '../fields.ts';
 import { keyOrPage } from '../listings/key-or-page.ts';
 import type { NameFields } from '../namespace.ts';
 import { periodSeconds } from '../periods.ts';
-import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_RATES, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
+import { MAX_PERIODS, MAX_RATE_PERIOD_SECONDS, MAX_RATE_WAIT_SECONDS, MAX_RATES, maxWaitSeconds } from './charge.ts';
 
 /** The highest number of bytes of a key. With its prefix, the key of the row then has at most 1,024. */
-export const MOST_KEY_BYTES = 1010;
-export const MOST_UNITS = 1_000_000_000;
+export const MAX_RATE_KEY_BYTES = 1010;
+export const MAX_UNITS = 1_000_000_000;
 
-const key = () => callersName(MOST_KEY_BYTES);
-const RATE_PERIOD = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';
-const NAME = 'must be 1 to 32 letters, digits, _ and -, of which the first is a letter or a digit';
-const INSTANT = 'must be an instant such as 2026-11-26T15:36:42.273Z';
+const key = () => callersName(MAX_RATE_KEY_BYTES);
+const RATE_PERIOD_RULE = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';
+const RATE_NAME_RULE = 'must be 1 to 32 letters, digits, _ and -, of which the first is a letter or a digit';
+const INSTANT_RULE = 'must be an instant such as 2026-11-26T15:36:42.273Z';
 const rateName = () =>
-  z.string(must('a string')).check(z.regex(/^[A-Za-z0-9][\w-]{0,31}$/, { error: NAME, abort: true }));
+  z.string(must('a string')).check(z.regex(/^[A-Za-z0-9][\w-]{0,31}$/, { error: RATE_NAME_RULE, abort: true }));
 
 const terms = () => ({
   name: z._default(rateName(), 'requests'),
-  limit: whole(1, MOST_UNITS),
+  limit: whole(1, MAX_UNITS),
   per: z.string(must('a string')).check(
-    z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: RATE_PERIOD, abort: true }),
-    z.refine((per) => (periodSeconds(per) ?? Infinity) <= MOST_RATE_SECONDS, RATE_PERIOD),
+    z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: RATE_PERIOD_RULE, abort: true }),
+    z.refine((per) => (periodSeconds(per) ?? Infinity) <= MAX_RATE_PERIOD_SECONDS, RATE_PERIOD_RULE),
   ),
 });
 
 const rate = () =>
   z.strictObject({
     ...terms(),
-    units: z._default(whole(1, MOST_UNITS), 1),
-    burst: z.optional(whole(1, MOST_UNITS)),
+    units: z._default(whole(1, MAX_UNITS), 1),
+    burst: z.optional(whole(1, MAX_UNITS)),
   });
 type RateInput = z.infer<ReturnType<typeof rate>>;
 
 const someOf = <Item extends z.ZodMiniType>(item: Item) =>
-  listOf(item, MOST_RATES, 'rates').check(
+  listOf(item, MAX_RATES, 'rates').check(
     z.refine((rates) => rates.length > 0, { error: 'must not be empty', abort: true }),
   );
 
@@ -52,7 +52,7 @@ export const reserveInput = () =>
       /** Identifies one reservation. A repeat receives the same start. */
       requestId: z.optional(name(256)),
       rates: someOf(rate()),
-      waitSeconds: z._default(whole(0, MOST_WAIT_SECONDS), 0),
+      waitSeconds: z._default(whole(0, MAX_RATE_WAIT_SECONDS), 0),
       settle: z._default(flag(), false),
     })
     .check(
@@ -75,15 +75,15 @@ function faultsOf(
 ): Fault[] {
   const faults: [field: string, isWrong: boolean, message: string][] = [
     ['name', all.findIndex((rate) => rate.name === thisName) < nth, 'must differ from the other names'],
-    ['units', units > MOST_PERIODS * most, `must be at most ${MOST_PERIODS} times the limit`],
+    ['units', units > MAX_PERIODS * most, `must be at most ${MAX_PERIODS} times the limit`],
     ['burst', burst < units, 'must be at least the units'],
-    ['burst', burst > MOST_PERIODS * most && burst > units, `must be at most ${MOST_PERIODS} times the limit`],
+    ['burst', burst > MAX_PERIODS * most && burst > units, `must be at most ${MAX_PERIODS} times the limit`],
   ];
   return faults.flatMap(([field, isWrong, message]) => (isWrong ? [{ path: ['rates', nth, field], message }] : []));
 }
 
 function waitFaults({ settle, waitSeconds, rates }: ReserveInput): Fault[] {
-  const most = mostWaitSeconds(rates, settle);
+  const most = maxWaitSeconds(rates, settle);
   const message = `must be at most ${most} with settle, which is the longest period`;
   return settle && waitSeconds > most ? [{ path: ['waitSeconds'], message }] : [];
 }
@@ -94,7 +94,7 @@ export const settleInput = () =>
       key: key(),
       reservation: name(1100),
       /** The units that the work took, by the name of the rate. */
-      units: z.optional(z.record(rateName(), whole(0, MOST_UNITS), must('an object of units by the name of the rate'))),
+      units: z.optional(z.record(rateName(), whole(0, MAX_UNITS), must('an object of units by the name of the rate'))),
       /** True to cancel the reservation. */
       cancel: z.optional(z.literal(true, must('true'))),
     })
@@ -114,13 +114,13 @@ export const forgetRateInput = () =>
     key: key(),
     /** The `paidUntil` that the operator has read, in ISO 8601. */
     paidUntil: name(30).check(
-      z.regex(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/, { error: INSTANT, abort: true }),
-      z.refine((text) => !Number.isNaN(Date.parse(text)), INSTANT),
+      z.regex(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/, { error: INSTANT_RULE, abort: true }),
+      z.refine((text) => !Number.isNaN(Date.parse(text)), INSTANT_RULE),
     ),
   });
 export type ForgetRateInput = z.infer<ReturnType<typeof forgetRateInput>>;
 
-export const readRatesInput = () => keyOrPage(MOST_KEY_BYTES);
+export const readRatesInput = () => keyOrPage(MAX_RATE_KEY_BYTES);
 export type ReadRatesInput = z.infer<ReturnType<typeof readRatesInput>>;
 
 export const RATE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };

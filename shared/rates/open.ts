@@ -9,11 +9,11 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { openPath, type RateRecord, rateRowOf } from './record.ts';
 
 /** The highest number of open reservations of a key. */
-export const MOST_OPEN = 200;
+export const MAX_OPEN = 200;
 /** How long a reservation certainly stays open. A call that needs its room may then remove it, and its estimate stands. */
 const OPEN_MS = 15 * 60_000;
 /** How many reservations one write removes, because DynamoDB limits an expression to 4 KB. */
-const MOST_REMOVED = 50;
+const MAX_REMOVED = 50;
 
 /**
  * Removes the oldest open reservations, if they are at least 15 minutes old.
@@ -26,12 +26,12 @@ export async function makeRoom(
 ): Promise<void> {
   const cut = clock.now() - OPEN_MS;
   const oldest = record.open.toSorted((one, other) => one.at - other.at);
-  const old = oldest.filter(({ at }) => at <= cut).slice(0, MOST_REMOVED);
+  const old = oldest.filter(({ at }) => at <= cut).slice(0, MAX_REMOVED);
   if (old.length === 0) {
     const retryAfterMs = Math.max(1000, (oldest[0]?.at ?? cut) - cut);
-    const detail = `${MOST_OPEN} reservations of the key are open: settle or cancel each, or reserve without settle`;
+    const detail = `${MAX_OPEN} reservations of the key are open: settle or cancel each, or reserve without settle`;
     throw new HoldfastError('QueueFull', detail, {
-      ...{ key, retryAfterMs, quota: 'openReservations', limit: MOST_OPEN },
+      ...{ key, retryAfterMs, quota: 'openReservations', limit: MAX_OPEN },
     });
   }
   const names = old.map((_, nth) => `#o${nth}`);

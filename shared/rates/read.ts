@@ -81,7 +81,7 @@ export function viewOf(
 }
 
 /**
- * Rounds *paid until* up, so that an operator who forgets the rate does not name an earlier time than that of the row.
+ * Rounds *paid until* up, so that an operator who forgets the rate does not name an earlier time than the row's.
  * @param paidUntil epoch microseconds
  */
 const paidUntilInstant = (paidUntil: number): string => new Date(Math.ceil(paidUntil / 1000)).toISOString();

@@ -1,4 +1,4 @@
-import { type Charge, chargeOf, faultOfRates, MOST_RATES, type Rate } from './charge.ts';
+import { type Charge, chargeOf, faultOfRates, MAX_RATES, type Rate } from './charge.ts';
 
 /** The contents of the id of a reservation. */
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
@@ -15,7 +15,7 @@ export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
 export const reservationText = ({ name, charge, ahead, rates }: Reservation): string =>
   `${name}.${charge}.${ahead}${rates ? '.s' : ''}`;
 
-/** The id of a reservation. It contains the charge and the rates, so that settle and cancel need no read. */
+/** The id of a reservation. It contains the charge and the rates, so that settle and cancel do not need to read it. */
 export function reservationId(reservation: Reservation): string {
   const terms = reservation.rates?.map(({ name, limit, per, units }) => [name, limit, per, units]);
   const text = terms ? `.${Buffer.from(JSON.stringify(terms)).toString('base64url')}` : '';
@@ -39,12 +39,12 @@ export function parseReservation(id: string): Reservation | undefined {
   return rates && chargeOf(rates).charge === reservation.charge ? { ...reservation, rates } : undefined;
 }
 
-/** The highest number of rates in an id: those of the call, and those of a cap. */
-const MOST_TERMS = 2 * MOST_RATES;
+/** The highest number of rates in an id: the call's, and a cap's. */
+const MAX_TERMS = 2 * MAX_RATES;
 
 function ratesOf(terms: string): Rate[] | undefined {
   const rates = parsedRates(Buffer.from(terms, 'base64url').toString());
-  return rates.every(isRate) && !faultOfRates(rates, MOST_TERMS) ? rates : undefined;
+  return rates.every(isRate) && !faultOfRates(rates, MAX_TERMS) ? rates : undefined;
 }
 
 function parsedRates(text: string): Partial<Rate>[] {

@@ -8,7 +8,7 @@ import type { NamedRate, RateCap } from './cap-after.ts';
 import { chargeOf, type Form, formFor, ratesUnder, startOf } from './charge.ts';
 import { type ReserveRequest, writeRow } from './forms.ts';
 import type { ReserveInput } from './inputs.ts';
-import { MOST_OPEN, makeRoom } from './open.ts';
+import { MAX_OPEN, makeRoom } from './open.ts';
 import { parseRate, type RateRecord, rateCapAt, rateCapView, rateRowOf, ratesText } from './record.ts';
 import { reservationId, reservationText } from './reservation.ts';
 
@@ -34,10 +34,10 @@ export interface Reserved {
 /** How often a call writes. The second try wins, unless another call writes between the two. */
 const MAX_RESERVE_TRIES = 5;
 /**
- * For how long a call adds to what was paid when it came. In a crowd at a fast rate, the time that one call pays is over before the next
- * call writes. If each call then found the key idle, only one of the crowd would win each time.
+ * A call counts the key as busy if the key was still paid for when the call came, up to this long ago. In a crowd at a fast rate, the time that one call
+ * pays runs out before the next call writes; if each then found the key idle, only one of the crowd would win at a time.
  */
-const MOST_LATE_US = 1_000_000;
+const MAX_LATE_US = 1_000_000;
 
 /** The form that won last for a row, and the cap at that time. A call that begins with both usually needs only one write. */
 interface Hint {
@@ -45,7 +45,7 @@ interface Hint {
   cap: RateCap | undefined;
 }
 const hintsOf = new WeakMap<LeaseDependencies, Map<string, Hint>>();
-const MOST_RATE_ROWS = 100;
+const MAX_HINTS = 100;
 
 /** When a caller may ask again if the pause has no end. */
 const ASK_PAUSED_MS = 60_000;
@@ -88,15 +88,15 @@ async function tryForms(dependencies: LeaseDependencies, named: NamedInput, call
   let next = { request: underCap({ cap: hint?.cap }), form: hint?.form ?? 'idle', isOpen: false };
   let mayHaveLanded = false;
   const begun = clock.now() * 1000;
-  const timesAt = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MOST_LATE_US) });
+  const timesAt = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MAX_LATE_US) });
   for (let tries = 1; tries <= MAX_RESERVE_TRIES; tries++) {
     const now = clock.now() * 1000;
     const outcome = await writeRow(dependencies, { ...next, ...timesAt(now) }, call);
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
     const answered = clock.now() * 1000;
     if (outcome.won) {
-      noteHint(dependencies, row, { form: next.form === 'moved' ? 'busy' : next.form, cap: capToRemember(record) });
-      const reserved = reservedView(next.request, { record, now, answered, repeated: next.form === 'moved' });
+      noteHint(dependencies, row, { form: next.form === 'late' ? 'busy' : next.form, cap: capToRemember(record) });
+      const reserved = reservedView(next.request, { record, now, answered, repeated: next.form === 'late' });
       call.measure?.('RateWaitMs', reserved.waitMs);
       return reserved;
     }
@@ -106,7 +106,7 @@ async function tryForms(dependencies: LeaseDependencies, named: NamedInput, call
     if (verdict === 'repeated') return reservedView(request, { record, now: answered, answered, repeated: true });
     if (typeof verdict !== 'string') throw verdict;
     const isOpen = record.open.some(({ name }) => name === named.name);
-    if (input.settle && !isOpen && record.opens >= MOST_OPEN)
+    if (input.settle && !isOpen && record.opens >= MAX_OPEN)
       await makeRoom(dependencies, { key: input.key, record }, call);
     next = { request, form: verdict, isOpen };
   }
@@ -181,5 +181,5 @@ function noteHint(dependencies: LeaseDependencies, row: string, hint: Hint): voi
   hintsOf.set(dependencies, rows);
   rows.delete(row);
   rows.set(row, hint);
-  if (rows.size > MOST_RATE_ROWS) for (const oldest of rows.keys()) return void rows.delete(oldest);
+  if (rows.size > MAX_HINTS) for (const oldest of rows.keys()) return void rows.delete(oldest);
 }

@@ -15,7 +15,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Whether a Date can hold the time, which ends at 8.64e15 ms. Other clients may write any number. */
+/** Whether a Date can hold the instant: dates end at 8.64e15 ms. Other clients may write any number. */
 export const isInstant = (epochMs: number): boolean => Math.abs(epochMs) <= 8.64e15;
 
 /** A time in ISO 8601, such as `2026-11-26T15:36:42.273Z`. */

@@ -15,7 +15,7 @@ interface Measured {
   unit: 'Count' | 'Milliseconds' | 'Seconds';
 }
 
-/** CloudWatch accepts at most this many values of a metric in one line. */
+/** The most values of a metric that CloudWatch accepts in one line. */
 const MAX_METRIC_VALUES = 100;
 
 export const count = (value: number): Measured => ({ value, unit: 'Count' });

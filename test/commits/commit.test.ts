@@ -112,7 +112,7 @@ describe('protocol dynamo', async () => {
     const stale = await failure(commit({ path: 'lose', ifMatch: md5.two, body: 'three' }));
     expect(stale).toMatchObject({
       ...expected,
-      message: 'the object at the path has another ETag: read the object, and send its present ETag',
+      message: 'the object at the path has another ETag: read the object, and send its current ETag',
     });
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
   });

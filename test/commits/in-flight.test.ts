@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { inFlightReader } from '../../shared/commits/in-flight.ts';
+import { listInFlight } from '../../shared/commits/in-flight.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { get } from '../support/stack/adapters.ts';
 import { commitWorld } from '../support/worlds/commits.ts';
@@ -123,7 +123,7 @@ describe('commits in flight', () => {
       },
       { step: 'initialize' },
     );
-    const list = inFlightReader({ ...dependencies, dynamodb });
+    const list = listInFlight({ ...dependencies, dynamodb });
     const seen: (string | null)[] = [];
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const page = await list({ ...(cursor && { cursor }) }, call());

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startGateway } from '../../local/gateway.ts';
 import { commitsFromEnvironment, uploadsFromEnvironment } from '../../shared/commits/environment.ts';
-import { stager } from '../../shared/commits/stage.ts';
+import { signUpload } from '../../shared/commits/stage.ts';
 import { call } from '../support/emulators/aws.ts';
 import { get, post, throughTask } from '../support/stack/adapters.ts';
 import { commitWorld } from '../support/worlds/commits.ts';
@@ -273,7 +273,7 @@ describe('settings', () => {
   });
 
   it('presigned upload URLs do not ask for a checksum of an empty body', async () => {
-    const { url } = await stager(uploadsFromEnvironment(env))({});
+    const { url } = await signUpload(uploadsFromEnvironment(env))({});
     expect([...new URL(url).searchParams.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });
 

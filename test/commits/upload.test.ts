@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { partCount, partRanges } from '../../shared/commits/multipart.ts';
-import { stager } from '../../shared/commits/stage.ts';
+import { signUpload } from '../../shared/commits/stage.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { isPresignedFor } from '../support/emulators/signatures.ts';
@@ -73,14 +73,14 @@ describe('a staged upload', async () => {
 
   it('the URL of a staged upload expires after a quarter of an hour', async () => {
     const clock = new ManualClock(Date.parse('2026-03-01T10:00:00.000Z'));
-    const { url, expiresAt } = await stager({ ...world.dependencies, clock })({});
+    const { url, expiresAt } = await signUpload({ ...world.dependencies, clock })({});
     expect(expiresAt).toBe('2026-03-01T10:15:00.000Z');
     expect(new URL(url).searchParams.get('X-Amz-Date')).toBe('20260301T100000Z');
   });
 
   it('a staged upload of a namespace is found only by that namespace', async () => {
     const team = { namespace: 'team-a' };
-    const { uploadId, url } = await stager(world.dependencies)({}, team);
+    const { uploadId, url } = await signUpload(world.dependencies)({}, team);
     expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(200);
     const input = { ifNoneMatch: '*', source: uploadId };
     for (const as of [call(), call({ namespace: 'team-b' })])
@@ -98,7 +98,7 @@ describe('a staged upload', async () => {
 
   it('a staged upload cannot be put to a URL that has expired', async () => {
     const clock = { ...systemClock, now: () => Date.now() - 901_000 };
-    const { url } = await stager({ ...world.dependencies, clock })({});
+    const { url } = await signUpload({ ...world.dependencies, clock })({});
     expect((await fetch(url, { method: 'PUT', body: 'late' })).status).toBe(403);
   });
 

@@ -154,7 +154,7 @@ async function callEverything(): Promise<void> {
   const { HoldfastError } = await import('../../shared/errors.ts');
   const { queueWorld } = await import('../support/worlds/line.ts');
   const { rateHandlers } = await import('../support/worlds/rates.ts');
-  const { measurer } = await import('../../shared/expiry/metrics.ts');
+  const { measureReport } = await import('../../shared/expiry/metrics.ts');
   const refusing = lambdaFunction({
     name: 'publish',
     input: z.strictObject({ code: z.string() }),
@@ -182,5 +182,5 @@ async function callEverything(): Promise<void> {
   }
   const expired = Object.fromEntries(KINDS.map((kind) => [kind, { count: 1, oldestAgeSeconds: 1 }]));
   const heldByNamespace = [{ namespace: 'team-a', leases: 11 }];
-  measurer(new ManualClock(), 10)({ expired, neverDeletable: 1, heldByNamespace } as never);
+  measureReport(new ManualClock(), 10)({ expired, neverDeletable: 1, heldByNamespace } as never);
 }

@@ -48,9 +48,9 @@ describe('the cost of an idle stage in docs/cost.md', () => {
   it("the cost of an idle stage counts the schedules' metrics and a report's objects", async () => {
     const { expiryWorld } = await import('../support/worlds/expiry.ts');
     const { queueWorld } = await import('../support/worlds/line.ts');
-    const { measurer } = await import('../../shared/expiry/metrics.ts');
+    const { measureReport } = await import('../../shared/expiry/metrics.ts');
     const { ManualClock } = await import('../support/time/clock.ts');
-    const world = await expiryWorld({ segments: 4, measure: measurer(new ManualClock(), 10_000) });
+    const world = await expiryWorld({ segments: 4, measure: measureReport(new ManualClock(), 10_000) });
     const { handlers, steps } = await queueWorld();
     try {
       await world.report(); // whose requests are noted

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type AttributeValue, BatchWriteItemCommand, paginateScan } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { committer } from '../../shared/commits/commit.ts';
+import { commitObject } from '../../shared/commits/commit.ts';
 import { commitInput } from '../../shared/commits/inputs.ts';
 import { HoldfastError } from '../../shared/errors.ts';
 import { newSegment, partKey, reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
-import { cleaner } from '../../shared/expiry/clean.ts';
+import { cleanExpired } from '../../shared/expiry/clean.ts';
 import { cleanInput } from '../../shared/expiry/inputs.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
 import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
@@ -204,12 +204,12 @@ async function play(
       ...{ protocol: 'dynamo' as const, commitTimeoutMs: 20_000, maxClockSkewRate: 3, clockSkewMs: SKEW_MS },
       ...{ commitTtlSeconds: 3600, maxUploadBytes: 2 ** 30, multipartThresholdBytes: 2 ** 28, partBytes: 2 ** 26 },
     };
-    await committer(dependencies)(commitInput().parse({ path, ifNoneMatch: '*', body: name, commitId }), call());
+    await commitObject(dependencies)(commitInput().parse({ path, ifNoneMatch: '*', body: name, commitId }), call());
     alive.set(path, { what: path, where: places.commitsTable, mark: ['commit_id', commitId] });
     count('committed');
   };
   const clean = async () => {
-    const { deleted, spared } = await cleaner({ ...world.dependencies, dynamodb: board.dynamodb })(
+    const { deleted, spared } = await cleanExpired({ ...world.dependencies, dynamodb: board.dynamodb })(
       cleanInput().parse({ reportId, dryRun: false }),
       call(),
     );

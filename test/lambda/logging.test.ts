@@ -27,7 +27,7 @@ it('a function logs only the fields of input, result and error that it declares'
       return { known: 'result', leaseId: 'hidden-result' };
     },
     logged: ['asked', 'known'],
-    loggedAs: ({ asked }) => ({ words: `${asked} in words` }),
+    derivedFields: ({ asked }) => ({ words: `${asked} in words` }),
   });
   await post(handler, { asked: 'a', secret: 'hidden-input', refuse: false });
   await throughTask(handler, { asked: 'b', secret: 'hidden-input', refuse: true });

@@ -61,9 +61,9 @@ describe('an alias', () => {
   });
 
   it('an alias with a second colon is refused', async () => {
-    await expect(init('a:b:c')).rejects.toThrow(/without empty parts and further colons/);
+    await expect(init('a:b:c')).rejects.toThrow(/without empty parts or further colons/);
     await putRaw({ pk: { S: 'a:b:c' }, sk: { S: 'meta' }, kind: { S: 'ledger' } });
-    await expect(lookUp('a:b:c')).rejects.toThrow(/without empty parts and further colons/);
+    await expect(lookUp('a:b:c')).rejects.toThrow(/without empty parts or further colons/);
   });
 
   it('an alias is neither trimmed nor lower-cased', async () => {

@@ -116,7 +116,7 @@ describe('aliases', () => {
   });
 
   it('an alias without a name is refused in a namespace too', async () => {
-    const fault = { path: 'alias', message: 'must be name or name:branch, without empty parts and further colons' };
+    const fault = { path: 'alias', message: 'must be name or name:branch, without empty parts or further colons' };
     for (const alias of ['', ':main', 'a:b:c', ':']) {
       expect((await a.post('nameservice/publish', { op: 'initLedger', alias })).body.issues, alias).toContainEqual(
         fault,

@@ -40,7 +40,7 @@ const one = (more: object) => ({ rates: [{ ...rates[0], ...more }] });
 it.each<[wrong: object, path: string, message: string]>([
   [{ rates: undefined }, 'rates', 'is missing'],
   [{ rates: [] }, 'rates', 'must not be empty'],
-  [{ rates: Array.from({ length: 5 }, () => rates[0]) }, 'rates', 'must be at most 4 rates'],
+  [{ rates: Array.from({ length: 5 }, () => rates[0]) }, 'rates', 'must have at most 4 rates'],
   [{ rates: [rates[0], rates[0]] }, 'rates.1.name', 'must differ from the other names'],
   [one({ name: '__proto__' }), 'rates.0.name', NAME],
   [one({ limit: 1_000_000_001 }), 'rates.0.limit', 'must be at most 1,000,000,000'],

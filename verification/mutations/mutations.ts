@@ -106,8 +106,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no acknowledged commit is lost, none lands twice, and every refusal is true',
     changes: [
       change(
-        'return object?.serviceMetadata?.isReset ? resetBefore(request) : undefined;',
-        'return object ? undefined : resetBefore(request);',
+        'return object?.serviceMetadata?.isReset ? fenceAlreadyReset(request) : undefined;',
+        'return object ? undefined : fenceAlreadyReset(request);',
       ),
     ],
     only: 'commits',

@@ -2207,7 +2207,7 @@ export interface components {
             keepSeconds?: number;
             /** @description The name of the work, such as `nightly-report`: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
-            /** @description For work that runs once in a period: the length of the period, a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z. Its name is a date for whole days, and an instant otherwise. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
+            /** @description For work that runs once in a period: the length of the period, a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the current period by the clock of the service, counted from 1970-01-01T00:00Z. Its name is a date for whole days, and an instant otherwise. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;

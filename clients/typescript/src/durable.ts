@@ -1,4 +1,4 @@
-import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
+import { maxWaitSeconds } from '../../../shared/rates/charge.ts';
 import type { PermitOptions } from './acquire.ts';
 import { isTransient } from './attempt.ts';
 import { invalidRequest } from './errors.ts';
@@ -199,7 +199,7 @@ export async function rate(
 ): Promise<DurableStart> {
   const { waitSeconds = 3600, settle, holder = holderOf(ctx, holdfast), ...terms } = options;
   const rates = 'rates' in terms ? [...terms.rates] : [terms];
-  const most = Math.min(waitSeconds, mostWaitSeconds(rates, settle));
+  const most = Math.min(waitSeconds, maxWaitSeconds(rates, settle));
   const reserve = (before: Problem | undefined) => {
     // Later steps repeat the id, so that a retry does not pay again.
     const { requestId = holdfast.surroundings.uuid() } = (before ?? {}) as { requestId?: string };

@@ -92,7 +92,7 @@ export class MemoryOnce {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };
       if (done.slot !== slot && per && isAfterAllPeriods(done.slot, this.#by.wall(), { per, zone }))
-        throw this.#conflict('is done for a slot after the present period', { field: 'per' });
+        throw this.#conflict('is done for a slot after the current period', { field: 'per' });
       if (done.slot !== slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
       if (inputHash !== undefined && inputHash !== done.inputHash)
         throw this.#conflict('is done with another input', { field: 'inputHash' });

@@ -91,7 +91,7 @@ export class MemoryRates {
       throw this.#problem('RateExceeded', 429, `the rate ${boundBy} of ${key} is used up`, fields);
     }
     if (form !== 'repeated') this.#row.paidUntil = (form === 'busy' ? paidUntil : now) + charge.charge;
-    const repeated = form === 'repeated' || form === 'moved';
+    const repeated = form === 'repeated' || form === 'late';
     if (!repeated) {
       this.#note(holder, rates);
       this.#row.last = last;

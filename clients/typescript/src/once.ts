@@ -6,7 +6,7 @@ import { RELEASE_MS, tryRelease } from './release.ts';
 import { stayAlive } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-/** Which run of the key the call asks for: the present period, or a name. Without both, the key has a single slot. */
+/** Which run of the key the call asks for: the current period, or a name. Without both, the key has a single slot. */
 export type SlotOptions =
   | {
       /**

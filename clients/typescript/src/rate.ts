@@ -1,4 +1,4 @@
-import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
+import { maxWaitSeconds } from '../../../shared/rates/charge.ts';
 import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
 import type { Lease } from './lease.ts';
@@ -142,7 +142,7 @@ async function reserveInTime(
   const request = { key, holder, requestId: by.uuid(), rates, settle } as RequestOf<'rateReserve'>;
   for (;;) {
     const leftMs = Math.max(0, waitMs - since(by, startedAt));
-    const waitSeconds = Math.min(mostWaitSeconds(rates, settle), Math.floor(leftMs / 1000));
+    const waitSeconds = Math.min(maxWaitSeconds(rates, settle), Math.floor(leftMs / 1000));
     const send = () => attempt(core, 'rateReserve', { ...request, waitSeconds });
     try {
       return await persist(by, { timeoutMs, signal }, send);

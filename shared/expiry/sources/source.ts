@@ -21,7 +21,7 @@ export interface Margins {
   clockSkewMs: number;
   /** How long the record of a released lease stays. The clean-up spares every record that expired more recently. */
   fenceRetentionSeconds: number;
-  /** How much faster the clock of the fastest writer of commits may run than that of the slowest. */
+  /** How much faster the fastest commit writer's clock may run than the slowest writer's. */
   maxClockSkewRate: number;
 }
 
@@ -61,7 +61,7 @@ interface AnsweredGrant {
 }
 
 /** A bound grant in a row. It lasts as long as its execution, so only AWS knows whether it has ended. */
-export interface BoundHolding extends Pick<ExpiredRow, 'key' | 'holder'> {
+export interface BoundGrantRow extends Pick<ExpiredRow, 'key' | 'holder'> {
   execution: string;
   grant: AnsweredGrant;
   /** Whether the task may not have been notified of the grant. */

@@ -12,13 +12,13 @@ export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 
 const FIVE_YEARS_SECONDS = 5 * 365 * 86_400;
 
 /**
- * A smaller number is not a time: as seconds, this is the year 2001, before DynamoDB existed. The writer meant a duration, or no time, so the record may
+ * The smallest number that counts as a time: in seconds, it is in the year 2001, before DynamoDB existed. With a smaller number, the writer meant a duration, or no time, so the record may
  * be new.
  */
-const LEAST_SECONDS = 1_000_000_000;
+const MIN_EPOCH_SECONDS = 1_000_000_000;
 
-/** A number from here on is taken for milliseconds: as seconds, this would be the year 5138. */
-export const LEAST_MILLISECONDS = 100_000_000_000;
+/** The smallest number that is taken for milliseconds: in seconds, it would be in the year 5138. */
+export const MIN_EPOCH_MS = 100_000_000_000;
 
 export interface Ttl {
   /** The time that the writer meant, in epoch milliseconds. Undefined if it cannot be known. */
@@ -31,8 +31,8 @@ export function readTtl(value: AttributeValue | undefined, now: number): Ttl {
   if (value === undefined) return { atMs: undefined, fault: 'missing' };
   if (value.N === undefined) return { atMs: undefined, fault: 'notANumber' };
   const ttl = Number(value.N);
-  if (ttl >= LEAST_MILLISECONDS) return { atMs: ttl, fault: 'milliseconds' };
-  if (ttl < LEAST_SECONDS) return { atMs: undefined, fault: 'notATime' };
+  if (ttl >= MIN_EPOCH_MS) return { atMs: ttl, fault: 'milliseconds' };
+  if (ttl < MIN_EPOCH_SECONDS) return { atMs: undefined, fault: 'notATime' };
   const tooOld = ttl < Math.floor(now / 1000) - FIVE_YEARS_SECONDS;
   return { atMs: ttl * 1000, fault: tooOld ? 'olderThanFiveYears' : null };
 }
@@ -58,8 +58,8 @@ export const ttlIsOver = (attribute: string, now: number): Condition =>
     `#${attribute} >= :leastSeconds AND #${attribute} < :seconds OR #${attribute} BETWEEN :leastMs AND :milliseconds`,
     {
       ':seconds': integer(Math.floor(now / 1000)),
-      ':leastSeconds': integer(LEAST_SECONDS),
-      ':leastMs': integer(LEAST_MILLISECONDS),
+      ':leastSeconds': integer(MIN_EPOCH_SECONDS),
+      ':leastMs': integer(MIN_EPOCH_MS),
       ':milliseconds': integer(now),
     },
   );
@@ -68,5 +68,5 @@ export const ttlIsOver = (attribute: string, now: number): Condition =>
 export const ttlIsUnreadable = (attribute: string): Condition =>
   aliased(`NOT attribute_type(#${attribute}, :number) OR #${attribute} < :leastSeconds`, {
     ':number': text('N'),
-    ':leastSeconds': integer(LEAST_SECONDS),
+    ':leastSeconds': integer(MIN_EPOCH_SECONDS),
   });

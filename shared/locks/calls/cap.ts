@@ -3,7 +3,7 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition, not } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { HoldfastError } from '../../errors.ts';
-import { MOST_PERIOD_SECONDS } from '../../periods.ts';
+import { MAX_PERIOD_SECONDS } from '../../periods.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { bothCaps } from '../record/cap-rules.ts';
 import { type Cap, capView, isNotCapped } from '../record/capped.ts';
@@ -133,7 +133,7 @@ interface Commanded {
 }
 
 /** The longest time for which a record of `once` remembers a slot. */
-const MOST_KEEP_MS = 2 * MOST_PERIOD_SECONDS * 1000;
+const MOST_KEEP_MS = 2 * MAX_PERIOD_SECONDS * 1000;
 
 function updateFor(
   { fenceRetentionSeconds }: LeaseDependencies,

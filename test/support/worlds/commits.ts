@@ -19,12 +19,12 @@ import { readCommit } from '../../../functions/commits/read.ts';
 import { resetFence } from '../../../functions/commits/reset-fence.ts';
 import { stageUpload } from '../../../functions/commits/stage-upload.ts';
 import { s3Client } from '../../../shared/aws/s3.ts';
-import { committer, fenceResetter } from '../../../shared/commits/commit.ts';
+import { commitObject, replaceFence } from '../../../shared/commits/commit.ts';
 import type { CommitDependencies } from '../../../shared/commits/dependencies.ts';
-import { inFlightReader } from '../../../shared/commits/in-flight.ts';
+import { listInFlight } from '../../../shared/commits/in-flight.ts';
 import { commitInput, inFlightInput, resetFenceInput } from '../../../shared/commits/inputs.ts';
 import { stagingKey } from '../../../shared/commits/paths.ts';
-import { reader } from '../../../shared/commits/read.ts';
+import { readPath } from '../../../shared/commits/read.ts';
 import { worldIds } from '../chance/seed.ts';
 import {
   call,
@@ -73,7 +73,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
   };
   const { table, bucket } = dependencies;
   // Reads have their own clients, so that a test does not count their requests among those of a commit.
-  const read = reader({ ...dependencies, dynamodb: testClient(), s3: testS3() });
+  const read = readPath({ ...dependencies, dynamodb: testClient(), s3: testS3() });
   const listing = { ...dependencies, dynamodb: testClient(), s3: testS3() };
   noteCommands('commit', dynamodb);
   noteCommands('commit', s3);
@@ -89,15 +89,15 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     /** What was sent to DynamoDB, and what to S3. */
     records: watch(dynamodb),
     objects: watch(s3),
-    commit: (input: object, as = call()) => documented('commit', committer(dependencies))(toCommit.parse(input), as),
+    commit: (input: object, as = call()) => documented('commit', commitObject(dependencies))(toCommit.parse(input), as),
     resetFence: (input: object, as = call()) =>
-      documented('resetFence', fenceResetter(dependencies))(toReset.parse(input), as),
+      documented('resetFence', replaceFence(dependencies))(toReset.parse(input), as),
     /** Another instance of the service, with clients and faults of its own. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'commit'),
     /** An instance for an administrator, who resets fences but does not commit. */
     administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
-    inFlight: (query: object = {}) => inFlightReader(listing)(toList.parse(query), call()),
+    inFlight: (query: object = {}) => listInFlight(listing)(toList.parse(query), call()),
     /** The requests of `inFlight`. */
     listRequests: [watch(listing.dynamodb), watch(listing.s3)],
     handlers: functionHandlers(dependencies),
@@ -124,8 +124,8 @@ function anotherService(
   return {
     records: watch(own.dynamodb),
     objects: watch(own.s3),
-    commit: (input: object, as = call()) => committer(own)(toCommit.parse(input), as),
-    resetFence: (input: object, as = call()) => fenceResetter(own)(toReset.parse(input), as),
+    commit: (input: object, as = call()) => commitObject(own)(toCommit.parse(input), as),
+    resetFence: (input: object, as = call()) => replaceFence(own)(toReset.parse(input), as),
   };
 }
 

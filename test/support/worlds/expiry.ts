@@ -9,13 +9,13 @@ import { SOURCES } from '../../../functions/expiry/sources.ts';
 import { startEventBus } from '../../../local/event-bus.ts';
 import type { BusEvent } from '../../../local/events.ts';
 import type { Call } from '../../../shared/aws/call.ts';
-import { announcer } from '../../../shared/expiry/announcement.ts';
-import { cleaner } from '../../../shared/expiry/clean.ts';
+import { announceReport } from '../../../shared/expiry/announcement.ts';
+import { cleanExpired } from '../../../shared/expiry/clean.ts';
 import type { ReportDependencies } from '../../../shared/expiry/dependencies.ts';
-import { cleanInput, readInput } from '../../../shared/expiry/inputs.ts';
+import { cleanInput, readReportInput } from '../../../shared/expiry/inputs.ts';
 import { REPORT_LEASE } from '../../../shared/expiry/progress.ts';
-import { reader } from '../../../shared/expiry/read.ts';
-import { reporter } from '../../../shared/expiry/report.ts';
+import { readReport } from '../../../shared/expiry/read.ts';
+import { createReport } from '../../../shared/expiry/report.ts';
 import type { ExpiredRow } from '../../../shared/expiry/sources/rows.ts';
 import type { Summary } from '../../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../../shared/folders.ts';
@@ -26,7 +26,7 @@ import { call, newBucket, newTable, noteCommands, testClient, testS3, watch } fr
 import { ManualClock } from '../time/clock.ts';
 import { noStepFunctions } from './leases.ts';
 
-const [toRead, toClean] = [readInput(), cleanInput()];
+const [toRead, toClean] = [readReportInput(), cleanInput()];
 
 export type Item = Record<string, AttributeValue>;
 
@@ -93,7 +93,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
   const direct = { dynamodb: testClient(), s3: testS3() };
   const put = (table: string | undefined, item: Item) =>
     direct.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
-  const readAs = reader({ s3: direct.s3, places });
+  const readAs = readReport({ s3: direct.s3, places });
 
   return {
     clock,
@@ -105,7 +105,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     objects: watch(s3),
     report: (as: Call = call(), change: Partial<ReportDependencies> = {}) => {
       const own = { ...dependencies, ...change };
-      return underLease(leasesOf(own), { ...REPORT_LEASE, work: (guard) => reporter(own)(guard, as) }, as);
+      return underLease(leasesOf(own), { ...REPORT_LEASE, work: (guard) => createReport(own)(guard, as) }, as);
     },
     read: (query: object = {}) => readAs(toRead.parse(query), call()),
     /** All rows of the report, by pages of that many. */
@@ -119,7 +119,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
       return rows;
     },
     clean: (input: object = {}, as: Call = call(), change: Partial<ReportDependencies> = {}) =>
-      cleaner({ ...dependencies, ...change })(toClean.parse(input), as),
+      cleanExpired({ ...dependencies, ...change })(toClean.parse(input), as),
     /** Made on demand, because most tests need none of their clients. */
     handlers: (stepFunctions = noStepFunctions) => functionHandlers(dependencies, leasesOf, stepFunctions),
     putLease: (item: Item, table = places.leasesTable) => put(table, item),
@@ -186,7 +186,7 @@ function functionHandlers(
 /** An announcer whose client notes what the report sends. */
 export function notedAnnouncer(client: EventBridgeClient, service = 'holdfast-test') {
   noteCommands('report', client as never);
-  return announcer(service, client);
+  return announceReport(service, client);
 }
 
 export const S = (value: string) => ({ S: value });

@@ -3,13 +3,13 @@ import { publish } from '../../../functions/nameservice/publish.ts';
 import { readNames } from '../../../functions/nameservice/read.ts';
 import { repairNames } from '../../../functions/nameservice/repair.ts';
 import type { NameserviceDependencies } from '../../../shared/nameservice/dependencies.ts';
-import { publishInput, readInput } from '../../../shared/nameservice/inputs.ts';
+import { publishInput, readNamesInput } from '../../../shared/nameservice/inputs.ts';
 import type { RecordPage } from '../../../shared/nameservice/list.ts';
-import { publisher } from '../../../shared/nameservice/publish.ts';
-import { reader } from '../../../shared/nameservice/read.ts';
+import { publishName } from '../../../shared/nameservice/publish.ts';
+import { readAliasOrList } from '../../../shared/nameservice/read.ts';
 import type { NameserviceRecord } from '../../../shared/nameservice/record.ts';
 import { repairNamesInput } from '../../../shared/nameservice/repair-inputs.ts';
-import { repairer } from '../../../shared/nameservice/repair-names.ts';
+import { repairName } from '../../../shared/nameservice/repair-names.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -17,7 +17,7 @@ import { ManualClock } from '../time/clock.ts';
 
 type Item = Record<string, AttributeValue>;
 
-const [toPublish, toRead, toRepair] = [publishInput(), readInput(), repairNamesInput()];
+const [toPublish, toRead, toRepair] = [publishInput(), readNamesInput(), repairNamesInput()];
 
 /** Stands in for the network: it receives a command and its input, and answers itself or passes the command on. */
 type Interceptor = (command: string, input: never, next: (input?: object) => Promise<object>) => Promise<object>;
@@ -47,9 +47,9 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
     ...overrides,
   };
   const { table } = dependencies;
-  const published = documented('publish', publisher(dependencies));
-  const read = documented('readNames', reader(dependencies));
-  const repaired = documented('repairNames', repairer(dependencies));
+  const published = documented('publish', publishName(dependencies));
+  const read = documented('readNames', readAliasOrList(dependencies));
+  const repaired = documented('repairNames', repairName(dependencies));
   const direct = testClient();
 
   return {

@@ -3,7 +3,7 @@ import {
   chargeOf,
   type Form,
   formFor,
-  MOST_PERIODS,
+  MAX_PERIODS,
   type Rate,
   ratesUnder,
   startOf,
@@ -100,7 +100,7 @@ export class Run {
     const units = (request: Request) =>
       rates.map(({ name, limit }) => {
         const { units: taken = 1 } = request.rates.find((rate) => rate.name === name) ?? {};
-        return Math.min(taken, MOST_PERIODS * limit);
+        return Math.min(taken, MAX_PERIODS * limit);
       });
     const under = starts.map(({ real, request }) => ({ real, request: { ...request, units: units(request) } }));
     return brokenWindow(under, rates, spread) && 'too many start under a cap';

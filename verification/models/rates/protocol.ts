@@ -127,7 +127,7 @@ export class Row {
     const { form, charge, name, settle } = request;
     const paid = this.paidUntil;
     const isLast = this.last === lastOf(request);
-    if (form === 'moved') {
+    if (form === 'late') {
       if (!isLast || paid === undefined || paid >= now + charge) return false;
       this.paidUntil = now + charge;
       return true;
