@@ -33,7 +33,10 @@ export interface Problem {
   [context: string]: unknown;
 }
 
-/** A documented error with the context fields that docs/api/errors.md lists for its code. The fields never hold a secret. */
+/**
+ * A documented error with the context fields that docs/api/errors.md lists for its code. The fields never hold a
+ * secret.
+ */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
   readonly context: Readonly<Record<string, unknown>>;

@@ -16,8 +16,8 @@ export function sharedSchema<Bounds extends number[], Schema>(build: (...bounds:
 }
 
 /**
- * A name in the payload: any UTF-8 up to `maxBytes`. A lone surrogate is refused, because encoding replaces every lone surrogate with the same
- * character, so two different names would become one.
+ * A name in the payload: any UTF-8 up to `maxBytes`. A lone surrogate is refused, because encoding replaces every lone
+ * surrogate with the same character, so two different names would become one.
  */
 export const name = sharedSchema((maxBytes: number) =>
   z.string(must('a string')).check(
@@ -72,7 +72,8 @@ export const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, must(`one of ${values.join(', ')}`));
 
 /**
- * A list of at most `max` items. The length is checked before the items, because each wrong item would add an issue to the answer.
+ * A list of at most `max` items. The length is checked before the items, because each wrong item would add an issue to
+ * the answer.
  * @param what the items in messages, in the plural
  */
 export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what: string) =>

@@ -1,8 +1,10 @@
-/** The parameters of a deployment that an update must not change or drop by accident. The change check compares them. */
+/**
+ * The parameters of a deployment that an update must not change or drop by accident. The change check compares them.
+ */
 export interface CheckedParameters {
   /**
-   * The fixed parameters. A change of one would move callers to other records, or lock them out. For a table or a bucket, the value is the name
-   * that is in use, even if the parameter is empty.
+   * The fixed parameters. A change of one would move callers to other records, or lock them out. For a table or a
+   * bucket, the value is the name that is in use, even if the parameter is empty.
    */
   values: Record<string, string>;
   /** Parameters that limit what callers and functions may do. */
@@ -22,8 +24,8 @@ export interface ParameterChange {
 }
 
 /**
- * @returns the changes that the operator must allow: each fixed parameter that differs, and each limit from whose list a name was removed. If a
- * version does not have a parameter, its default counts.
+ * @returns the changes that the operator must allow: each fixed parameter that differs, and each limit from whose list
+ *   a name was removed. If a version does not have a parameter, its default counts.
  */
 export function changesToAllow(before: CheckedParameters, after: CheckedParameters): ParameterChange[] {
   return [
@@ -43,7 +45,10 @@ function changesOf(kind: 'values' | 'limits', before: CheckedParameters, after: 
     .filter(({ from, to }) => from !== to);
 }
 
-/** Whether a limit lost a name. An operator may set a limit for the first time, or add names to it, without `allowChange`. */
+/**
+ * Whether a limit lost a name. An operator may set a limit for the first time, or add names to it, without
+ * `allowChange`.
+ */
 function isLoss({ name, from, to }: ParameterChange, { defaults }: CheckedParameters): boolean {
   const names = to.split(',');
   return from !== (defaults[name] ?? '') && from.split(',').some((one) => one !== '' && !names.includes(one));

@@ -11,7 +11,8 @@ export const readContract = () =>
     describesApi: true,
     run: async () => document,
     logged: [],
-    // The contract changes only with a deployment. The answer is private, because a shared cache would answer callers without permission.
+    // The contract changes only with a deployment. The answer is private, because a shared cache would answer callers
+    // without permission.
     cacheControl: 'private, max-age=300',
   });
 

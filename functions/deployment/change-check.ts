@@ -31,13 +31,15 @@ const RESPONSE_ORIGINS =
 const MAX_REASON = 2000;
 
 /**
- * Refuses an update of the stack that would change a fixed parameter or drop a limit, unless `allowChange` names the parameter with its new value.
- * CloudFormation runs the check before it changes any other resource, because all of them depend on `ChangeCheck`.
+ * Refuses an update of the stack that would change a fixed parameter or drop a limit, unless `allowChange` names the
+ * parameter with its new value. CloudFormation runs the check before it changes any other resource, because all of them
+ * depend on `ChangeCheck`.
  * @throws Error if CloudFormation does not accept the response, so that Lambda invokes the function again
  */
 export async function handler(request: CheckRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
-  // Without this check, anyone who may invoke the function could make it send a request anywhere. An emulator's address is allowed.
+  // Without this check, anyone who may invoke the function could make it send a request anywhere. An emulator's address
+  // is allowed.
   if (!RESPONSE_ORIGINS.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
     throw new Error('the response would not go to CloudFormation');
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);

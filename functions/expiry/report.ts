@@ -34,7 +34,8 @@ export function report(
     ],
     audited: true,
     created: ({ complete }) => complete,
-    // Another run may hold the lease, or take it over after a pause of this one. Both are normal, and EventBridge must not try again.
+    // Another run may hold the lease, or take it over after a pause of this one. Both are normal, and EventBridge must
+    // not try again.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },
   });
 }

@@ -5,7 +5,10 @@ import { executionEndedInput } from '../../shared/locks/calls/inputs.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { endExecution } from '../../shared/locks/executions/ended.ts';
 
-/** The rule calls this function at once for the end of an execution, and the queue that delays the same event calls it again. */
+/**
+ * The rule calls this function at once for the end of an execution, and the queue that delays the same event calls it
+ * again.
+ */
 export const executionEnded = (dependencies = leasesFromEnvironment()) =>
   batches(
     lambdaFunction({

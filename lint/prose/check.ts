@@ -84,7 +84,8 @@ for (const file of files) {
   if (isMarkdown && !GENERATED.test(file))
     for (const line of longLines(text)) report(file, line, `has more than ${MAX_LINE} characters`);
   if (!isMarkdown)
-    for (const at of stackedDocsIn(text)) report(file, lineAt(text, at), 'has a doc comment directly after another one');
+    for (const at of stackedDocsIn(text))
+      report(file, lineAt(text, at), 'has a doc comment directly after another one');
   if (!HAS_TITLES.test(file)) continue;
   for (const { title, at } of fragmentsIn(text))
     report(file, lineAt(text, at), `has a title without its subject: ${title}`);

@@ -14,7 +14,10 @@ export function number(item: Item, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-/** The value of JSON text. Text that is not JSON, or is nested too deep for an answer, stays text: another client may have written it. */
+/**
+ * The value of JSON text. Text that is not JSON, or is nested too deep for an answer, stays text: another client may
+ * have written it.
+ */
 export function jsonOfText(value: string | undefined): Json | undefined {
   if (value === undefined) return undefined;
   try {
@@ -25,7 +28,10 @@ export function jsonOfText(value: string | undefined): Json | undefined {
   }
 }
 
-/** The service stores at most 32 levels. JSON.stringify recurses, so it could not write an answer with a much deeper value. */
+/**
+ * The service stores at most 32 levels. JSON.stringify recurses, so it could not write an answer with a much deeper
+ * value.
+ */
 const MAX_DEPTH = 100;
 
 function isDeep(value: Json): boolean {

@@ -1,7 +1,8 @@
 import type { Item } from './dynamodb.ts';
 
 /**
- * A condition of DynamoDB with exactly the names and values that it uses. DynamoDB refuses a request with a name or a value that no expression uses.
+ * A condition of DynamoDB with exactly the names and values that it uses. DynamoDB refuses a request with a name or a
+ * value that no expression uses.
  */
 export interface Condition {
   /** Has no outer parentheses: `all` and `any` add them, and DynamoDB refuses doubled ones. */

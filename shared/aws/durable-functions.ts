@@ -5,15 +5,17 @@ import { getEndpointPlugin } from '@smithy/core/endpoints';
 import type { MetadataBearer, StaticOperationSchema, StaticStructureSchema } from '@smithy/types';
 import { stepFunctionsClient } from './step-functions.ts';
 
-// Holdfast needs three operations of durable functions. @aws-sdk/client-lambda has the schemas of all operations of Lambda, and would add 72 kB to
-// each function that notifies waiters, an eighth of its bundle. So this file takes the client of Step Functions, which these functions load anyway,
-// and gives it the protocol, the endpoint and the signature of Lambda.
+// Holdfast needs three operations of durable functions. @aws-sdk/client-lambda has the schemas of all operations of
+// Lambda, and would add 72 kB to each function that notifies waiters, an eighth of its bundle. So this file takes the
+// client of Step Functions, which these functions load anyway, and gives it the protocol, the endpoint and the
+// signature of Lambda.
 
 const NAMESPACE = 'com.amazonaws.lambda';
 
 /**
- * A client of Lambda for the commands of this file. Like `stepFunctionsClient`, it sends each request a single time over a fresh connection: a
- * callback accepts one result, and the answer to a second try does not say whether the first try or another caller completed the callback.
+ * A client of Lambda for the commands of this file. Like `stepFunctionsClient`, it sends each request a single time
+ * over a fresh connection: a callback accepts one result, and the answer to a second try does not say whether the first
+ * try or another caller completed the callback.
  */
 function lambdaClient(overrides: SFNClientConfig = {}): SFNClient {
   const { endpointProvider } = stepFunctionsClient({ region: 'us-east-1' }).config;
@@ -118,7 +120,10 @@ class GetDurableExecutionCommand extends command<
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** The commands that Holdfast sends to Lambda about durable functions, and the client that sends them, each a single time. */
+/**
+ * The commands that Holdfast sends to Lambda about durable functions, and the client that sends them, each a single
+ * time.
+ */
 export const durableFunctions = (overrides: SFNClientConfig = {}) => ({
   client: lambdaClient(overrides),
   /** @param result JSON */

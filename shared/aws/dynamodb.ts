@@ -17,8 +17,9 @@ export type Item = Record<string, AttributeValue>;
 export const MAX_TRIES = 3;
 
 /**
- * The client of DynamoDB for every function. The SDK takes endpoint, region and credentials from its own environment variables. Each try ends after two
- * seconds, so that even the shortest function has time for three tries. DynamoDB answers in milliseconds.
+ * The client of DynamoDB for every function. The SDK takes endpoint, region and credentials from its own environment
+ * variables. Each try ends after two seconds, so that even the shortest function has time for three tries. DynamoDB
+ * answers in milliseconds.
  */
 export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBClient {
   const client = new DynamoDBClient({
@@ -33,8 +34,9 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
 }
 
 /**
- * The outcome of a conditional write, which is won if the condition held. `old` is the item that did not meet the condition, undefined if the item
- * did not exist. `unanswered`: an earlier try got no answer, so the write may have landed, and another writer may then have replaced it.
+ * The outcome of a conditional write, which is won if the condition held. `old` is the item that did not meet the
+ * condition, undefined if the item did not exist. `unanswered`: an earlier try got no answer, so the write may have
+ * landed, and another writer may then have replaced it.
  */
 type ConditionalOutcome =
   | { won: true; item?: Item | undefined }
@@ -43,8 +45,8 @@ type ConditionalOutcome =
 type ConditionalWrite = AwsRequest<PutItemCommand | UpdateItemCommand | DeleteItemCommand>;
 
 /**
- * Sends one conditional write. If the condition fails, DynamoDB returns the item that is there, so no read is needed. The command must set
- * `ReturnValuesOnConditionCheckFailure: 'ALL_OLD'`.
+ * Sends one conditional write. If the condition fails, DynamoDB returns the item that is there, so no read is needed.
+ * The command must set `ReturnValuesOnConditionCheckFailure: 'ALL_OLD'`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function conditionalWrite(

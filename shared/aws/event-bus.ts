@@ -10,8 +10,8 @@ const MAX_ENTRIES = 10;
 export type PutEvents = (type: string, details: readonly object[], signal: AbortSignal) => Promise<void>;
 
 /**
- * Puts events on the default event bus. Each event names the deployment, because several deployments may share the bus. The client is loaded with
- * the first event, because most runs send none.
+ * Puts events on the default event bus. Each event names the deployment, because several deployments may share the bus.
+ * The client is loaded with the first event, because most runs send none.
  * @param client for tests; the default takes endpoint, region and credentials from the SDK's environment variables
  */
 export function eventBus(service: string, client?: EventBridgeClient): PutEvents {

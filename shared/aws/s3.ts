@@ -6,8 +6,8 @@ import { attempt, reading, toHoldfastError } from './send.ts';
 const MAX_S3_TRIES = 3;
 
 /**
- * The client of S3 for every function. The SDK takes endpoint, region and credentials from its own environment variables. Each try ends after five
- * seconds, which is long for a megabyte. Copies set a longer time.
+ * The client of S3 for every function. The SDK takes endpoint, region and credentials from its own environment
+ * variables. Each try ends after five seconds, which is long for a megabyte. Copies set a longer time.
  */
 export function s3Client(overrides: S3ClientConfig = {}): S3Client {
   return new S3Client({

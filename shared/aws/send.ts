@@ -50,18 +50,26 @@ export async function send<C extends SdkCommand>(
   throw toHoldfastError(tried.error, operation, tried.unanswered);
 }
 
-/** The outcome of a request. `unanswered`: a try was sent and got no answer, so the write may have landed, or may still land. */
+/**
+ * The outcome of a request. `unanswered`: a try was sent and got no answer, so the write may have landed, or may still
+ * land.
+ */
 export type Attempt<Output> = { output: Output } | { error: SdkError; unanswered: boolean };
 
 interface Tries<C extends SdkCommand> {
   command: C;
   /** How long each try may take, in milliseconds. By default, as long as the client allows. */
   requestTimeout?: number;
-  /** Called before each try, because the SDK retries by itself. If it returns true, the try is not sent, and the request fails with the code TOO_LATE. */
+  /**
+   * Called before each try, because the SDK retries by itself. If it returns true, the try is not sent, and the request
+   * fails with the code TOO_LATE.
+   */
   tooLate?: (() => boolean) | undefined;
 }
 
-/** Sends a command like `send`, and returns an error of AWS instead of throwing it. For code that decides by the error. */
+/**
+ * Sends a command like `send`, and returns an error of AWS instead of throwing it. For code that decides by the error.
+ */
 export async function attempt<C extends SdkCommand>(
   client: SdkClient,
   { command, tooLate, ...options }: Tries<C>,
@@ -87,17 +95,20 @@ export interface SdkError extends Error {
 export const TOO_LATE = 'TOO_LATE';
 
 /**
- * System calls that come before the request is sent: a try that failed in one of them cannot have landed. The error code alone does not show this,
- * because EHOSTUNREACH can also end a connection that is open.
+ * System calls that come before the request is sent: a try that failed in one of them cannot have landed. The error
+ * code alone does not show this, because EHOSTUNREACH can also end a connection that is open.
  */
 const BEFORE_SENDING = new Set(['getaddrinfo', 'connect']);
 
-/** What the SDK's message says if it could not connect in time. The SDK's two timeouts differ only in their messages. */
+/**
+ * What the SDK's message says if it could not connect in time. The SDK's two timeouts differ only in their messages.
+ */
 const NO_CONNECTION = /did not establish a connection/;
 
 /**
- * Notes whether a try of the command was sent and got no answer. The last error does not show this: if the reply to a write is lost and its retries are
- * throttled, the request ends with a throttling error, and yet the write may have landed.
+ * Notes whether a try of the command was sent and got no answer. The last error does not show this: if the reply to a
+ * write is lost and its retries are throttled, the request ends with a throttling error, and yet the write may have
+ * landed.
  */
 function watchTries({ command, tooLate }: Tries<SdkCommand>, signal: AbortSignal): { unanswered: boolean } {
   const tries = { unanswered: false };
@@ -119,8 +130,9 @@ function watchTries({ command, tooLate }: Tries<SdkCommand>, signal: AbortSignal
 }
 
 /**
- * Whether the error shows that the try did not write: AWS answered with a 4xx or by throttling (such as S3's SlowDown, a 503), or the try was never
- * sent. After another 5xx, or a success with an unreadable body, the write may have landed.
+ * Whether the error shows that the try did not write: AWS answered with a 4xx or by throttling (such as S3's SlowDown,
+ * a 503), or the try was never sent. After another 5xx, or a success with an unreadable body, the write may have
+ * landed.
  */
 function isAnswer(error: SdkError): boolean {
   const status = error.$metadata?.httpStatusCode;
@@ -128,7 +140,10 @@ function isAnswer(error: SdkError): boolean {
   return BEFORE_SENDING.has(error.syscall ?? '') || error.code === 'ECONNREFUSED' || NO_CONNECTION.test(error.message);
 }
 
-/** The documented error for a failed request. The sender handles failures that it expects, such as a failed condition, before it calls this. */
+/**
+ * The documented error for a failed request. The sender handles failures that it expects, such as a failed condition,
+ * before it calls this.
+ */
 export function toHoldfastError(error: SdkError, operation: Operation, unanswered: boolean): HoldfastError {
   if (unanswered && operation.kind === 'write') return outcomeUnknown(operation, error);
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';
@@ -160,8 +175,9 @@ export function outcomeUnknown(
 }
 
 /**
- * Adds `retryWith` to an error after which the caller needs these fields to learn the outcome by a retry: to OutcomeUnknown, and to Throttled and
- * Unavailable if the call has a ticket or a slot. Throws every other error unchanged.
+ * Adds `retryWith` to an error after which the caller needs these fields to learn the outcome by a retry: to
+ * OutcomeUnknown, and to Throttled and Unavailable if the call has a ticket or a slot. Throws every other error
+ * unchanged.
  */
 export const addRetryWith =
   (retryWith: { requestId: string; ticket?: string; slot?: string }) =>
@@ -178,7 +194,10 @@ export const addRetryWith =
     });
   };
 
-/** Why a request failed, in words for the caller. AWS's own message can contain keys and item values, so only the log shows it, as the cause. */
+/**
+ * Why a request failed, in words for the caller. AWS's own message can contain keys and item values, so only the log
+ * shows it, as the cause.
+ */
 function reason(error: SdkError, resource: string): string {
   // S3's answer to a HEAD does not have a body, so only the status shows the denial.
   const isDenied = error.$metadata?.httpStatusCode === 403 || error.name === 'AccessDeniedException';

@@ -2,8 +2,9 @@ import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:cr
 import type { Hash, SourceData } from '@smithy/types';
 
 /**
- * The SHA-256 with which the SDK signs requests: an HMAC if the SDK passes a secret. The SDK passes the bytes of the day's signing key with every
- * request. Node is several times faster with a KeyObject, so this class makes one from the bytes and keeps it.
+ * The SHA-256 with which the SDK signs requests: an HMAC if the SDK passes a secret. The SDK passes the bytes of the
+ * day's signing key with every request. Node is several times faster with a KeyObject, so this class makes one from the
+ * bytes and keeps it.
  */
 export class Sha256 implements Hash {
   readonly #hash;

@@ -6,12 +6,14 @@ import { attempt } from './send.ts';
 export type DelayedSender = (payload: object, delaySeconds: number, call: Call) => Promise<void>;
 
 /**
- * A sender that tries each message a single time and ignores a failure, because a message only brings forward what the schedule would do anyway.
+ * A sender that tries each message a single time and ignores a failure, because a message only brings forward what the
+ * schedule would do anyway.
  */
 export function delayedSender(queueUrl: string): DelayedSender {
   const client = new SQSClient({
     maxAttempts: 1,
-    // Without this option the SDK takes the endpoint from the queue's URL and ignores the environment, so a local stack would send to AWS.
+    // Without this option the SDK takes the endpoint from the queue's URL and ignores the environment, so a local stack
+    // would send to AWS.
     useQueueUrlAsEndpoint: false,
     requestHandler: { connectionTimeout: 500, requestTimeout: 1000, throwOnRequestTimeout: true },
   });

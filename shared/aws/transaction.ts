@@ -15,8 +15,9 @@ import type { Item } from './dynamodb.ts';
 import { attempt, type Operation, outcomeUnknown, toHoldfastError } from './send.ts';
 
 /**
- * The outcome of a transaction. `old` has the items that failed their conditions, in the order of the transaction, without those that do not exist.
- * `tokenIsUsed`: a transaction of the last ten minutes had the same token and other parameters, so DynamoDB did not test the conditions.
+ * The outcome of a transaction. `old` has the items that failed their conditions, in the order of the transaction,
+ * without those that do not exist. `tokenIsUsed`: a transaction of the last ten minutes had the same token and other
+ * parameters, so DynamoDB did not test the conditions.
  */
 export type TransactionOutcome = { won: true } | { won: false; tokenIsUsed: boolean; old: Item[] };
 
@@ -36,8 +37,9 @@ const MAX_TRANSACTION_TRIES = 5;
 const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /**
- * Sends one transaction, and tries again if it conflicts with another transaction. If a condition fails, DynamoDB returns the item that is there, so no
- * read is needed. All tries have the same token, so DynamoDB knows the transaction again if an earlier try landed and its answer was lost.
+ * Sends one transaction, and tries again if it conflicts with another transaction. If a condition fails, DynamoDB
+ * returns the item that is there, so no read is needed. All tries have the same token, so DynamoDB knows the
+ * transaction again if an earlier try landed and its answer was lost.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function transact(

@@ -1,4 +1,6 @@
-/** @throws Error naming the variable if it is not set or empty, so that a function does not start without its settings */
+/**
+ * @throws Error naming the variable if it is not set or empty, so that a function does not start without its settings
+ */
 export function requiredString(name: string, env: NodeJS.ProcessEnv): string {
   const value = env[name];
   if (!value) throw new Error(`${name} is not set`);

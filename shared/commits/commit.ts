@@ -18,14 +18,19 @@ import { writeObject } from './write.ts';
 /** How many writes a call sends. S3's conflicts pass quickly, so after this many something else is wrong. */
 const MAX_WRITES = 10;
 
-/** How many intents a call may lose. Each lost intent means that another writer went first, and after so many, one of those writers has landed. */
+/**
+ * How many intents a call may lose. Each lost intent means that another writer went first, and after so many, one of
+ * those writers has landed.
+ */
 const MAX_LOST_INTENTS = 50;
 
 /**
- * Commits an object if the path is empty, or if the object at the path has the expected ETag. One writer wins. A repeat with the same commit id receives
- * the outcome of the commit, even if the first reply was lost or the writer crashed. See docs/protocols/commits.md#steps.
+ * Commits an object if the path is empty, or if the object at the path has the expected ETag. One writer wins. A repeat
+ * with the same commit id receives the outcome of the commit, even if the first reply was lost or the writer crashed.
+ * See docs/protocols/commits.md#steps.
  * @throws HoldfastError PreconditionFailed, FenceRejected, CommitInProgress, NotFound (source), PayloadTooLarge,
- *   InvalidRequest (the commit id has another content, the object has these bytes already), Throttled, Unavailable, OutcomeUnknown
+ *   InvalidRequest (the commit id has another content, the object has these bytes already), Throttled, Unavailable,
+ *   OutcomeUnknown
  */
 export function commitObject(dependencies: CommitDependencies) {
   return (input: CommitInput, call: Call): Promise<Committed> =>
@@ -33,9 +38,9 @@ export function commitObject(dependencies: CommitDependencies) {
 }
 
 /**
- * Replaces or removes the fence of an object, if ETag and fence are those that the operator saw. It commits the object's own bytes again, with the same
- * headers and metadata. The object gets another ETag, so that a commit that was decided on the old fence cannot land later. See
- * docs/protocols/commits.md#fences.
+ * Replaces or removes the fence of an object, if ETag and fence are those that the operator saw. It commits the
+ * object's own bytes again, with the same headers and metadata. The object gets another ETag, so that a commit that was
+ * decided on the old fence cannot land later. See docs/protocols/commits.md#fences.
  * @throws HoldfastError PreconditionFailed (another ETag or fence, or the fence was replaced after the last commit),
  *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
@@ -64,7 +69,10 @@ class Commit {
   #unanswered = false;
   /** Whether it is known that the commit had not landed before this call. */
   #isFirst: boolean;
-  /** Stored with the object if this call writes before it reads: it tells this call's write apart from an earlier call's write. */
+  /**
+   * Stored with the object if this call writes before it reads: it tells this call's write apart from an earlier call's
+   * write.
+   */
   #callId: string | undefined;
   /** The error of a commit that can never land, because the object itself shows it. */
   #refusal: HoldfastError | undefined;
@@ -102,7 +110,10 @@ class Commit {
     return readObject(this.#dependencies, this.#request.path, this.#call);
   }
 
-  /** @returns the answer if the object shows that the commit has landed. Undefined if the precondition holds, so that the write may be sent */
+  /**
+   * @returns the answer if the object shows that the commit has landed. Undefined if the precondition holds, so that
+   *   the write may be sent
+   */
   async #decide(object: StoredObject | undefined): Promise<Committed | undefined> {
     const verdict = judgeObject(object, this.#request);
     const { protocol } = this.#dependencies;
@@ -142,7 +153,10 @@ class Commit {
     return this.#unanswered || (this.#request.idWasGiven && (await this.#intents.triedBefore(this.#call)));
   }
 
-  /** Declares one intent and, if it is won, sends one write. @returns undefined if the call must begin again with a read of the object */
+  /**
+   * Declares one intent and, if it is won, sends one write.
+   * @returns undefined if the call must begin again with a read of the object
+   */
   async #tryToWrite(object: StoredObject | undefined): Promise<Committed | undefined> {
     const { path, entry, fence, body } = this.#request;
     const isReset = 'seenFence' in body;
@@ -198,7 +212,10 @@ class Commit {
     if (intent.underWay || this.#lostIntents > 1) await this.#pauses.rest();
   }
 
-  /** Sleeps between two tries, so that writers that have met do not meet again. @throws HoldfastError Unavailable after too many tries */
+  /**
+   * Sleeps between two tries, so that writers that have met do not meet again.
+   * @throws HoldfastError Unavailable after too many tries
+   */
   async #pause(): Promise<void> {
     const tooLate = this.#pauses.tooLate && 'no time is left in this invocation: send the same call again';
     const tooOften = this.#writes >= MAX_WRITES || this.#lostIntents >= MAX_LOST_INTENTS;
@@ -207,18 +224,22 @@ class Commit {
     if (this.#writes > 0) await this.#pauses.rest();
   }
 
-  /** Forgets the prepared content. The next try checks the source and copies parts again, as S3 demands after a conflict. */
+  /**
+   * Forgets the prepared content. The next try checks the source and copies parts again, as S3 demands after a
+   * conflict.
+   */
   async #dropContent(): Promise<void> {
     const content = this.#content;
     this.#content = undefined;
-    // If the completion of an upload got no answer, it may still be under way, and must not be aborted. The bucket's lifecycle removes its parts.
+    // If the completion of an upload got no answer, it may still be under way, and must not be aborted. The bucket's
+    // lifecycle removes its parts.
     if (content && 'parts' in content && !this.#unanswered)
       await abortParts(this.#dependencies, { path: this.#request.path, uploadId: content.uploadId }, this.#call);
   }
 
   /**
-   * The error that the caller receives: OutcomeUnknown unless it is certain that the commit has not landed. If it has not, the intent is abandoned, so
-   * that other writers do not wait for a write that will never be sent.
+   * The error that the caller receives: OutcomeUnknown unless it is certain that the commit has not landed. If it has
+   * not, the intent is abandoned, so that other writers do not wait for a write that will never be sent.
    */
   async #failure(error: unknown): Promise<unknown> {
     await this.#dropContent();

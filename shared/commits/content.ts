@@ -16,7 +16,9 @@ interface CommonContent {
   etag: string;
 }
 
-/** The content of a commit, ready for the write: bytes for a PUT, a source for a copy, or parts that are copied already. */
+/**
+ * The content of a commit, ready for the write: bytes for a PUT, a source for a copy, or parts that are copied already.
+ */
 export type Content = CommonContent &
   ({ bytes: Buffer } | { sourceKey: string } | { sourceKey: string; uploadId: string; parts: UploadPart[] });
 
@@ -70,9 +72,9 @@ export async function prepareContent(
 }
 
 /**
- * The size of the parts in which an object is copied onto itself. The ETag of the copy must differ, so that every commit that was decided on the old
- * ETag fails. So an object that came in one piece is copied in parts, and an object that came in parts is copied in one piece (undefined), or in another
- * number of parts.
+ * The size of the parts in which an object is copied onto itself. The ETag of the copy must differ, so that every
+ * commit that was decided on the old ETag fails. So an object that came in one piece is copied in parts, and an object
+ * that came in parts is copied in one piece (undefined), or in another number of parts.
  */
 function otherPartBytes(
   { partBytes, multipartThresholdBytes }: CommitDependencies,
@@ -89,7 +91,10 @@ function inlineContent({ headers, expectedEtag }: CommitRequest, bytes: Buffer):
   return { bytes, size: bytes.length, headers, etag };
 }
 
-/** The content of a staged upload. The object takes over the upload's content type; the uploader's other headers were not signed. */
+/**
+ * The content of a staged upload. The object takes over the upload's content type; the uploader's other headers were
+ * not signed.
+ */
 async function stagedContent(
   { s3, bucket, maxUploadBytes }: CommitDependencies,
   { body, headers }: CommitRequest,
@@ -122,7 +127,10 @@ function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastErr
   return invalidRequest([{ path: 'source', message: 'was uploaded again during the commit: send the commit again' }]);
 }
 
-/** Refuses a commit of the bytes that are there: the ETag would stay the same, so nothing would show whether the commit landed, or who won. */
+/**
+ * Refuses a commit of the bytes that are there: the ETag would stay the same, so nothing would show whether the commit
+ * landed, or who won.
+ */
 function assertChanges({ etag }: CommonContent, { expectedEtag, body }: CommitRequest): void {
   if (etag !== expectedEtag) return;
   const path = 'bytes' in body ? 'body' : 'source';

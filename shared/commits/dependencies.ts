@@ -4,7 +4,9 @@ import type { Clock } from '../surroundings/clock.ts';
 import type { Ids } from '../surroundings/ids.ts';
 
 export const PROTOCOLS = ['dynamo', 'native'] as const;
-/** `dynamo` coordinates all writers that use the commit table. `native` is for buckets that only this service writes. */
+/**
+ * `dynamo` coordinates all writers that use the commit table. `native` is for buckets that only this service writes.
+ */
 export type Protocol = (typeof PROTOCOLS)[number];
 
 /** What the calls of commits need. */

@@ -15,9 +15,10 @@ import type { CommitRequest } from './request.ts';
 const UNDER_WAY_MS = 1000;
 
 /**
- * Intents by the commit protocol of the Rust crate object_store (DynamoCommit): before it writes, a writer creates a record for the path and the expected
- * ETag. A record is not deleted when the commit lands, because a slow client must still find it. The source is aws/dynamo.rs of object_store 0.12. Two
- * things are our own: the take-over of this service's records, and the wait that continues across calls. See docs/protocols/commits.md#the-record.
+ * Intents by the commit protocol of the Rust crate object_store (DynamoCommit): before it writes, a writer creates a
+ * record for the path and the expected ETag. A record is not deleted when the commit lands, because a slow client must
+ * still find it. The source is aws/dynamo.rs of object_store 0.12. Two things are our own: the take-over of this
+ * service's records, and the wait that continues across calls. See docs/protocols/commits.md#the-record.
  */
 export class RecordedIntents implements Intents {
   readonly readsFirst = true;
@@ -31,7 +32,10 @@ export class RecordedIntents implements Intents {
   #observation: Observation | undefined;
   /** Whether a record has shown an earlier try of this commit. Undefined until a record was read. */
   #wasTried: boolean | undefined;
-  /** The last record of another client that was read. It may have replaced a record that shows an earlier try of this commit. */
+  /**
+   * The last record of another client that was read. It may have replaced a record that shows an earlier try of this
+   * commit.
+   */
   #foreign: CommitRecord | undefined;
   /** False after this call has taken over the record of another call, whose write may still be under way. */
   #undisturbed = true;
@@ -45,8 +49,9 @@ export class RecordedIntents implements Intents {
     const standing = this.#standing;
     if (!standing) {
       const first = await this.#put(undefined, isNew, call);
-      // A record of this service is taken over at once, unless its writer is probably under way: then the take-over would only lose to S3's condition,
-      // after three more requests. Before the wait for a record of another client, the object is read again.
+      // A record of this service is taken over at once, unless its writer is probably under way: then the take-over
+      // would only lose to S3's condition, after three more requests. Before the wait for a record of another client,
+      // the object is read again.
       const inTheWay = !first.won && !first.underWay ? this.#standing : undefined;
       return inTheWay?.ours ? this.#takeOver(inTheWay, isUnchanged(inTheWay), call) : first;
     }
@@ -73,7 +78,8 @@ export class RecordedIntents implements Intents {
       const { generation } = standing;
       return { won: false, obstacle: { generation, until: takeOverAt } };
     }
-    // The new record must say whether the record of the other client may hide earlier tries, because that record cannot say it itself.
+    // The new record must say whether the record of the other client may hide earlier tries, because that record cannot
+    // say it itself.
     const displacedMore = standing.displacedMore && !provesForeign(this.#dependencies, this.#observation, standing);
     return this.#takeOver({ ...standing, displacedMore }, isUnchangedForeign(standing), call);
   }
@@ -104,7 +110,8 @@ export class RecordedIntents implements Intents {
     const found = outcome.won ? item : outcome.old;
     const standing = found && parseRecord(found);
 
-    // A call meets its own record only if the reply to its write was lost. Otherwise another call with the same commit id wrote the record.
+    // A call meets its own record only if the reply to its write was lost. Otherwise another call with the same commit
+    // id wrote the record.
     const isLostReply = !outcome.won && outcome.unanswered && standing?.writtenAt === sentAt;
     const isOwn = outcome.won || (isLostReply && standing.generation === generation && standing.commitId === commitId);
     this.#standing = standing;
@@ -130,7 +137,10 @@ export class RecordedIntents implements Intents {
     return this.#dependencies.clock.now() - record.writtenAt < UNDER_WAY_MS;
   }
 
-  /** Marks the record as failed. An error is ignored: the record times out on its own, and the caller already receives the first error. */
+  /**
+   * Marks the record as failed. An error is ignored: the record times out on its own, and the caller already receives
+   * the first error.
+   */
   async #abandon(record: CommitRecord, call: Call): Promise<void> {
     const { dynamodb, table } = this.#dependencies;
     const command = new UpdateItemCommand({

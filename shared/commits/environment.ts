@@ -13,7 +13,10 @@ const MIN_PART_MIB = 5;
 /** The most that S3 accepts in one PUT, or copies in one request. */
 const MAX_PUT_MIB = 5120;
 
-/** How much longer than its timeout a record stays. If it vanished earlier, a client could create a new record and write at the same time. */
+/**
+ * How much longer than its timeout a record stays. If it vanished earlier, a client could create a new record and write
+ * at the same time.
+ */
 const TTL_MARGIN_SECONDS = 60;
 
 /** The dependencies of a deployed function of commits. @throws Error naming the variable that is missing or wrong */
@@ -42,7 +45,8 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
 /** The dependencies of the deployed staging. @throws Error naming the variable that is missing or wrong */
 export function uploadsFromEnvironment(env: NodeJS.ProcessEnv = process.env): UploadDependencies {
   return {
-    // Without this option the SDK would sign the checksum of an empty body, and S3 would refuse every upload that is not empty.
+    // Without this option the SDK would sign the checksum of an empty body, and S3 would refuse every upload that is
+    // not empty.
     s3: s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' }),
     clock: systemClock,
     ids: systemIds,

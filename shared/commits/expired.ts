@@ -23,7 +23,10 @@ const isObservation = aliased('begins_with(#etag, :observation) AND attribute_ty
   ':number': text('N'),
 });
 
-/** Commit records of this service and of other clients, and the observations of when a record of another client was first seen. */
+/**
+ * Commit records of this service and of other clients, and the observations of when a record of another client was
+ * first seen.
+ */
 export const COMMITS = tableSource<'commit' | 'firstSight'>({
   place: ({ commitsTable }) => commitsTable,
   kinds: ['commit', 'firstSight'],
@@ -86,7 +89,8 @@ export const UPLOADS: ExpirySource<'upload'> = {
     });
     return { rows, scanned: objects.length, readUnits: 0, after: more ? objects.at(-1)?.Key : undefined };
   },
-  // S3 deletes on the condition of an ETag only, and the same bytes have the same ETag if they are uploaded again. So the time of the upload is read before.
+  // S3 deletes on the condition of an ETag only, and the same bytes have the same ETag if they are uploaded again. So
+  // the time of the upload is read before.
   remove: async ({ s3, places: { bucket } }, { key: { path = '' }, identity }, call) => {
     const [etag, modifiedAt] = [identity?.etag, identity?.modifiedAt].map((value) =>
       value && 'S' in value ? value.S : '',

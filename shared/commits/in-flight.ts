@@ -24,7 +24,10 @@ export interface PathInFlight extends InFlight {
 }
 
 export interface InFlightPage {
-  /** The protocol of this deployment. Under `native`, a writer that relies on a record of another client may overwrite commits of this deployment. */
+  /**
+   * The protocol of this deployment. Under `native`, a writer that relies on a record of another client may overwrite
+   * commits of this deployment.
+   */
   protocol: Protocol;
   commits: PathInFlight[];
   /** Null on the last page. An empty page can have a cursor. */
@@ -37,9 +40,10 @@ const HEADS_AT_ONCE = 16;
 const MAX_PATH_BYTES = 1024;
 
 /**
- * Lists the commits that are under way, by a scan of the commit records. A record stays after its commit has landed, so the call also reads the object at
- * each path whose record is young enough: the commit is under way only if the object is still the one that it replaces. Under the native protocol the
- * service does not write records, so the list shows only commits of other clients.
+ * Lists the commits that are under way, by a scan of the commit records. A record stays after its commit has landed, so
+ * the call also reads the object at each path whose record is young enough: the commit is under way only if the object
+ * is still the one that it replaces. Under the native protocol the service does not write records, so the list shows
+ * only commits of other clients.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export function listInFlight(dependencies: CommitDependencies) {
@@ -90,7 +94,10 @@ async function scanCommits(
   return { candidates: items.flatMap((item) => inFlightRow(item, now)), last: last && commitPositionOf(last) };
 }
 
-/** The item is a commit record that its writer has not marked as failed. Observations of other clients' records do not count. */
+/**
+ * The item is a commit record that its writer has not marked as failed. Observations of other clients' records do not
+ * count.
+ */
 export const mayBeInFlight = all(
   any(
     aliased('#etag = :create', { ':create': text('*') }),

@@ -6,7 +6,10 @@ import { normalEtag, pathFault } from './paths.ts';
 
 /** The most bytes that S3 accepts in one PUT, or copies in one request. */
 const MAX_UPLOAD_BYTES = 5 * 1024 ** 3;
-/** The largest payload of a commit: a body of 1 MiB whose characters JSON escapes with six bytes each, and 64 KiB for the other fields. */
+/**
+ * The largest payload of a commit: a body of 1 MiB whose characters JSON escapes with six bytes each, and 64 KiB for
+ * the other fields.
+ */
 export const MAX_COMMIT_BYTES = 6 * 1024 ** 2 + 64 * 1024;
 const MAX_METADATA_BYTES = 1024;
 /** Each entry is a header of its own, and S3 limits the headers of a request. */
@@ -54,7 +57,8 @@ const metadata = () =>
         if (typeof ctx.value !== 'object' || ctx.value === null) return;
         const fail = (message: string, ...field: string[]) =>
           ctx.issues.push({ code: 'custom', path: field, message, input: ctx.value });
-        // The number is checked before the names: each wrong name adds an issue to the answer, and a body has room for 200,000 names.
+        // The number is checked before the names: each wrong name adds an issue to the answer, and a body has room for
+        // 200,000 names.
         if (Object.keys(ctx.value).length > MAX_METADATA_NAMES) fail(`must have at most ${MAX_METADATA_NAMES} names`);
         // z.record would ignore this name silently.
         if (Object.hasOwn(ctx.value, '__proto__')) fail(METADATA_NAME_RULE, '__proto__');

@@ -8,8 +8,8 @@ const CALL = `${METADATA_PREFIX}call`;
 const RESET = `${METADATA_PREFIX}reset`;
 
 /**
- * How many commits the metadata of an object remembers. S3 accepts 2,048 bytes of metadata. Eight ids of 64 bytes with their fingerprints, the longest
- * fence, the reset flag and the caller's 1,024 bytes fill 2,047 of them.
+ * How many commits the metadata of an object remembers. S3 accepts 2,048 bytes of metadata. Eight ids of 64 bytes with
+ * their fingerprints, the longest fence, the reset flag and the caller's 1,024 bytes fill 2,047 of them.
  */
 const MAX_COMMITS = 8;
 const FINGERPRINT_LENGTH = 11;
@@ -25,7 +25,10 @@ export interface Fence {
 /** An entry of an object's chain of commits. */
 export interface CommitEntry {
   commitId: string;
-  /** 66 bits of a digest of the request. They reveal a commit id that was used for another commit by mistake, but do not stop an attacker. */
+  /**
+   * 66 bits of a digest of the request. They reveal a commit id that was used for another commit by mistake, but do not
+   * stop an attacker.
+   */
   fingerprint: string;
 }
 
@@ -49,7 +52,10 @@ function shortDigest(value: unknown, length: number): string {
 
 export const fingerprint = (...asked: unknown[]) => shortDigest(asked, FINGERPRINT_LENGTH);
 
-/** Ties the metadata to its path: if another client copies the object, the copy has the metadata too, but its chain is not true there. */
+/**
+ * Ties the metadata to its path: if another client copies the object, the copy has the metadata too, but its chain is
+ * not true there.
+ */
 const pathTag = (path: string) => shortDigest(path, TAG_LENGTH);
 
 /** @returns undefined if another client wrote the object */

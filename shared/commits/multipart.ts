@@ -59,8 +59,10 @@ export const COPY_TIMEOUT_MS = 30_000;
 const PARALLEL_PARTS = 8;
 
 /**
- * Begins a multipart upload to the path, and copies the source into its parts. The object appears when `write.ts` completes the upload.
- * @returns the parts with the ETag that the object will have; or how the source has changed, and then the upload is aborted
+ * Begins a multipart upload to the path, and copies the source into its parts. The object appears when `write.ts`
+ * completes the upload.
+ * @returns the parts with the ETag that the object will have; or how the source has changed, and then the upload is
+ *   aborted
  * @throws HoldfastError InvalidRequest (S3 refuses path or metadata), Throttled, Unavailable
  */
 export async function copyParts(
@@ -75,7 +77,8 @@ export async function copyParts(
     ...copy.headers,
     Metadata: copy.metadata,
   });
-  // Counts as a read: an upload that was begun and never completed does not change the object, and the bucket's lifecycle removes it.
+  // Counts as a read: an upload that was begun and never completed does not change the object, and the bucket's
+  // lifecycle removes it.
   const begun: Attempt<CreateMultipartUploadCommandOutput> = await attempt(s3, { command: create }, call);
   if ('error' in begun)
     throw callersFault(begun.error) ?? toHoldfastError(begun.error, reading(commitBucket(bucket)), begun.unanswered);
@@ -120,7 +123,10 @@ async function copyPart(
   }
 }
 
-/** Aborts a multipart upload. An error is ignored: readers do not see the parts, and the bucket's lifecycle removes them. */
+/**
+ * Aborts a multipart upload. An error is ignored: readers do not see the parts, and the bucket's lifecycle removes
+ * them.
+ */
 export async function abortParts(
   { s3, bucket }: CommitDependencies,
   { path, uploadId }: { path: string; uploadId: string },
@@ -140,7 +146,10 @@ export function partRanges(size: number, partBytes: number): (string | undefined
   return Array.from({ length: count }, (_, i) => `bytes=${i * partBytes}-${Math.min(size, (i + 1) * partBytes) - 1}`);
 }
 
-/** Works on items in parallel. After a failure it waits until the requests under way have ended. @throws the first failure */
+/**
+ * Works on items in parallel. After a failure it waits until the requests under way have ended.
+ * @throws the first failure
+ */
 async function inParallel<In, Out>(items: In[], work: (item: In, index: number) => Promise<Out>): Promise<Out[]> {
   const results: Out[] = [];
   let next = 0;

@@ -8,10 +8,16 @@ import { isUnobserved } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
 import { type CommitKey, type CommitRecord, recordEtag } from './record.ts';
 
-/** The beginning of the range key of an observation. Other clients do not use such a key: theirs is `*` or begins with a quote. */
+/**
+ * The beginning of the range key of an observation. Other clients do not use such a key: theirs is `*` or begins with a
+ * quote.
+ */
 export const OBSERVATION_PREFIX = 'holdfast:first-sight:';
 
-/** The attributes of an observation that hold the identity of its record. The attribute `ttl` is the TTL of the observation itself. */
+/**
+ * The attributes of an observation that hold the identity of its record. The attribute `ttl` is the TTL of the
+ * observation itself.
+ */
 const SEEN_ATTRIBUTES = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };
 
 /** What this service knows about the record of another client. See docs/protocols/commits.md#foreign-records. */
@@ -37,8 +43,8 @@ const observationKey = ({ path, expectedEtag }: CommitKey): Item => ({
 });
 
 /**
- * Stores when the record of another client was first seen. The observation is a row of the commit table, so that the wait for an abandoned record
- * continues across calls. The wait begins again with each generation of the record.
+ * Stores when the record of another client was first seen. The observation is a row of the commit table, so that the
+ * wait for an abandoned record continues across calls. The wait begins again with each generation of the record.
  * @returns the first observation, of this call or of an earlier one
  * @throws HoldfastError Throttled, Unavailable
  */
@@ -105,8 +111,9 @@ function parseObservation(item: Item, now: number): Observation {
 }
 
 /**
- * Whether other clients wrote all the records that a record of another client has replaced, so that none of them shows a try of this service.
- * Generations count up from 0 as long as the record is not deleted, and each generation has one writer.
+ * Whether other clients wrote all the records that a record of another client has replaced, so that none of them shows
+ * a try of this service. Generations count up from 0 as long as the record is not deleted, and each generation has one
+ * writer.
  */
 export function provesForeign(
   dependencies: CommitDependencies,
@@ -122,13 +129,17 @@ export function provesForeign(
   );
 }
 
-/** Whether TTL cannot have deleted the record yet. If it had, another record could have begun at generation 0 in its place. */
+/**
+ * Whether TTL cannot have deleted the record yet. If it had, another record could have begun at generation 0 in its
+ * place.
+ */
 const isSurelyThere = ({ clockSkewMs }: CommitDependencies, endsAt: number, now: number): boolean =>
   now + clockSkewMs < endsAt;
 
 /**
- * How long the record of another client is left alone after its first observation. The factor is there because the writer counts the timeout by its own
- * clock. The skew counts twice, because the observation and the comparison may come from two clocks of this service.
+ * How long the record of another client is left alone after its first observation. The factor is there because the
+ * writer counts the timeout by its own clock. The skew counts twice, because the observation and the comparison may
+ * come from two clocks of this service.
  */
 export function waitMs(dependencies: CommitDependencies, record: CommitRecord): number {
   const timeoutMs = record.timeoutMs ?? dependencies.commitTimeoutMs;

@@ -1,7 +1,10 @@
 import { OWN_FOLDER, STAGING_FOLDER } from '../folders.ts';
 import { prefixOf } from '../namespace.ts';
 
-/** The key of a staged upload. Each namespace has a folder of its own, so that a commit of another namespace does not find the upload. */
+/**
+ * The key of a staged upload. Each namespace has a folder of its own, so that a commit of another namespace does not
+ * find the upload.
+ */
 export const stagingKey = (uploadId: string, namespace?: string) =>
   `${STAGING_FOLDER}${namespace === undefined ? '' : prefixOf(namespace)}${uploadId}`;
 
@@ -10,8 +13,8 @@ export const copySource = (bucket: string, key: string) =>
   `${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
 
 /**
- * A path is the key of the object in S3 and of the commit record, byte for byte. HTTP clients rewrite empty and dotted segments, so that two paths
- * would become one.
+ * A path is the key of the object in S3 and of the commit record, byte for byte. HTTP clients rewrite empty and dotted
+ * segments, so that two paths would become one.
  * @returns what is wrong with the path, or undefined
  */
 export function pathFault(path: string): string | undefined {

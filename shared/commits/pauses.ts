@@ -31,7 +31,10 @@ export class Pauses {
     return this.#call.timeLeftMs() < LAST_COMMIT_MS;
   }
 
-  /** Sleeps until the next read of the object. @throws HoldfastError CommitInProgress if the caller does not want to wait longer */
+  /**
+   * Sleeps until the next read of the object.
+   * @throws HoldfastError CommitInProgress if the caller does not want to wait longer
+   */
   async wait({ generation, until }: Obstacle): Promise<void> {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();

@@ -30,7 +30,10 @@ export interface InFlight {
   writtenAt: string | null;
 }
 
-/** Reads the state of a path, strongly consistent: the object and, under `dynamo`, the record. @throws HoldfastError Throttled, Unavailable */
+/**
+ * Reads the state of a path, strongly consistent: the object and, under `dynamo`, the record.
+ * @throws HoldfastError Throttled, Unavailable
+ */
 export function readPath(dependencies: CommitDependencies) {
   return async ({ path }: ReadPathInput, call: Call): Promise<CommitView> => {
     const object = await readObject(dependencies, path, call);
@@ -50,7 +53,10 @@ export function readPath(dependencies: CommitDependencies) {
   };
 }
 
-/** The commit of a record, if its writer may still write. The caller checks that the object is still the one that the commit replaces. */
+/**
+ * The commit of a record, if its writer may still write. The caller checks that the object is still the one that the
+ * commit replaces.
+ */
 export function inFlight(record: CommitRecord | undefined, now: number): InFlight | null {
   // A timeout of 0 says that the writer has failed.
   if (!record || record.timeoutMs === 0) return null;

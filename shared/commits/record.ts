@@ -8,10 +8,12 @@ import { type CommitDependencies, commitTable } from './dependencies.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * A record of the commit table. It has the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`, `etag` (`*` for a create, otherwise
- * the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and `ttl` (epoch seconds). This service adds `commit_id` and `written_at`
- * (epoch milliseconds). It must not add attributes of other types, because those clients fail on all but strings and unsigned integers. `commit_id` is
- * the id of the commit and then, each after a blank, the ids of the commits whose records were displaced. An id does not contain a blank.
+ * A record of the commit table. It has the format of `dynamo:` in the Rust crate object_store 0.9 to 0.12: `path`,
+ * `etag` (`*` for a create, otherwise the expected ETag with its quotes), `generation`, `timeout` (milliseconds) and
+ * `ttl` (epoch seconds). This service adds `commit_id` and `written_at` (epoch milliseconds). It must not add
+ * attributes of other types, because those clients fail on all but strings and unsigned integers. `commit_id` is the id
+ * of the commit and then, each after a blank, the ids of the commits whose records were displaced. An id does not
+ * contain a blank.
  */
 export interface CommitRecord {
   generation: number;
@@ -20,14 +22,22 @@ export interface CommitRecord {
   /** Whether this service wrote the record: records of other clients do not have a `commit_id`. */
   ours: boolean;
   commitId: string | undefined;
-  /** The commits whose records this record and its predecessors displaced, the latest first. Each of them may still have landed. */
+  /**
+   * The commits whose records this record and its predecessors displaced, the latest first. Each of them may still have
+   * landed.
+   */
   displaced: string[];
-  /** Whether more records were displaced than these: the list was full, or the record of another client may hide some. */
+  /**
+   * Whether more records were displaced than these: the list was full, or the record of another client may hide some.
+   */
   displacedMore: boolean;
   writtenAt: number | undefined;
   /** The attributes `generation`, `timeout` and `ttl`, by which exactly this record is recognised. */
   identity: Item;
-  /** The attributes `generation` and `commit_id`, by which a record of this service is recognised even if its timeout was changed. */
+  /**
+   * The attributes `generation` and `commit_id`, by which a record of this service is recognised even if its timeout
+   * was changed.
+   */
   ownIdentity: Item;
 }
 
@@ -54,7 +64,10 @@ export interface NewRecord {
   writtenAt: number;
 }
 
-/** How many ids of displaced commits a record keeps. They cost at most one write unit more, and one of the writers has almost always landed before so many have met. */
+/**
+ * How many ids of displaced commits a record keeps. They cost at most one write unit more, and one of the writers has
+ * almost always landed before so many have met.
+ */
 const MAX_DISPLACED = 16;
 
 /** Stands for the ids that are not kept. An id is never empty. */
@@ -92,7 +105,8 @@ export function parseRecord(item: Item): CommitRecord {
     ours: ids !== undefined,
     commitId,
     displaced: displaced.filter((id) => id !== MORE),
-    // If another client wrote a record above generation 0, it has displaced a record that this service may have written.
+    // If another client wrote a record above generation 0, it has displaced a record that this service may have
+    // written.
     displacedMore: displaced.includes(MORE) || (commitId === undefined && number > 0),
     writtenAt: item.written_at?.N === undefined ? undefined : Number(item.written_at.N),
     identity: { ...(generation && { generation }), ...(timeout && { timeout }), ...(ttl && { ttl }) },

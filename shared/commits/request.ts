@@ -5,7 +5,10 @@ import type { CommitDependencies } from './dependencies.ts';
 import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import { type CommitEntry, type Fence, fingerprint } from './metadata.ts';
 
-/** The content of a commit: bytes, a staged upload, or the object's own bytes for a reset of the fence that the operator saw. */
+/**
+ * The content of a commit: bytes, a staged upload, or the object's own bytes for a reset of the fence that the operator
+ * saw.
+ */
 type Body = { bytes: Buffer } | { uploadId: string; etag: string | undefined } | { seenFence: Fence };
 
 /** The headers that S3 stores with an object besides its metadata, and sends to readers. */
@@ -37,8 +40,8 @@ export interface CommitRequest {
 const MAX_INLINE_BYTES = 1024 ** 2;
 
 /**
- * A day. Fence tokens are epoch milliseconds. A token that is further ahead is a mistake, such as microseconds, and later holders would have lower ones,
- * so none of them could write.
+ * A day. Fence tokens are epoch milliseconds. A token that is further ahead is a mistake, such as microseconds, and
+ * later holders would have lower ones, so none of them could write.
  */
 const MAX_TOKEN_AHEAD_MS = 24 * 60 * 60 * 1000;
 
@@ -117,7 +120,10 @@ function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Exclu
   throw new HoldfastError('PayloadTooLarge', detail, { limitBytes: MAX_INLINE_BYTES });
 }
 
-/** The caller without the session of its role: a writer that starts again has another session, and must still count as the same caller. */
+/**
+ * The caller without the session of its role: a writer that starts again has another session, and must still count as
+ * the same caller.
+ */
 function callerOf(principal: string): string {
   return principal.replace(/^(arn:[^:]+:sts::\d*:assumed-role\/[^/]+)\/.*$/, '$1');
 }

@@ -8,8 +8,8 @@ import type { CommitRequest } from './request.ts';
  * What an object shows about a commit. See docs/protocols/commits.md#steps.
  * - `landed`: the commit is in the object's chain.
  * - `open`: the precondition holds.
- * - `refused`: the precondition does not hold. The refusal is conclusive if the commit has certainly never landed: the chain is whole and does not have
- *   the commit, or it has the commit id with another content (InvalidRequest).
+ * - `refused`: the precondition does not hold. The refusal is conclusive if the commit has certainly never landed: the
+ *   chain is whole and does not have the commit, or it has the commit id with another content (InvalidRequest).
  */
 export type CommitVerdict =
   | { state: 'landed'; object: StoredObject; latest: boolean }
@@ -52,7 +52,9 @@ function resetRefusal(
   return object?.serviceMetadata?.isReset ? fenceAlreadyReset(request) : undefined;
 }
 
-/** An object that was written under a fence can only be replaced under the same key, with the same or a higher token. */
+/**
+ * An object that was written under a fence can only be replaced under the same key, with the same or a higher token.
+ */
 function mayWrite(given: Fence | undefined, stored: Fence): boolean {
   return given !== undefined && given.key === stored.key && given.token >= stored.token;
 }

@@ -17,8 +17,9 @@ import { copySource } from './paths.ts';
 import type { CommitRequest } from './request.ts';
 
 /**
- * The outcome of the write of a commit. `error` is absent if S3's condition did not hold, or if the object or the source was gone. `mayTryAgain`: the
- * write met another request, or it was too late to send it. `unanswered`: a try was sent and got no answer, so it may have landed, or may still land.
+ * The outcome of the write of a commit. `error` is absent if S3's condition did not hold, or if the object or the
+ * source was gone. `mayTryAgain`: the write met another request, or it was too late to send it. `unanswered`: a try was
+ * sent and got no answer, so it may have landed, or may still land.
  */
 export type CommitWritten =
   | { won: true; etag: string; versionId: string | undefined }
@@ -33,8 +34,8 @@ interface Write {
 }
 
 /**
- * Sends the write of a commit under a condition of S3. The condition protects the object even if this writer was frozen and another writer has taken
- * over its record.
+ * Sends the write of a commit under a condition of S3. The condition protects the object even if this writer was frozen
+ * and another writer has taken over its record.
  */
 export async function writeObject(
   dependencies: CommitDependencies,

@@ -27,8 +27,10 @@ export interface Segment {
 /** The format of a stored report. Raise this number if functions of an earlier version would misread the new format. */
 export const FORMAT = 1;
 
-/** The state of a report: the object CHECKPOINT while runs continue it, and afterwards its own object. Times are epoch
- * milliseconds. Stored objects contain the names of these fields, so a field must not be renamed without another FORMAT.
+/**
+ * The state of a report: the object CHECKPOINT while runs continue it, and afterwards its own object. Times are epoch
+ * milliseconds. Stored objects contain the names of these fields, so a field must not be renamed without another
+ * FORMAT.
  */
 export interface Checkpoint {
   format: typeof FORMAT;
@@ -52,13 +54,16 @@ export const LATEST = `${REPORTS_FOLDER}latest.json`;
 export const reportKey = (reportId: string) => `${REPORTS_FOLDER}${reportId}/summary.json`;
 
 /**
- * The key of an object with rows, a part of a segment. It contains the fence of the run: if a run was frozen and has lost its lease, its parts do not
- * replace the parts of a later run. A part counts only if a checkpoint counts it.
+ * The key of an object with rows, a part of a segment. It contains the fence of the run: if a run was frozen and has
+ * lost its lease, its parts do not replace the parts of a later run. A part counts only if a checkpoint counts it.
  */
 export const partKey = (reportId: string, { source, segment }: Segment, [fence, part]: [fence: number, part: number]) =>
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;
 
-/** How many namespaces are counted. In a deployment without namespaces, the beginnings of keys look like namespaces, and may be many. */
+/**
+ * How many namespaces are counted. In a deployment without namespaces, the beginnings of keys look like namespaces, and
+ * may be many.
+ */
 const MAX_COUNTED_NAMESPACES = 1000;
 
 /** Adds up two counts. The result has the first thousand namespaces. */

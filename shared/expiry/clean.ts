@@ -41,9 +41,10 @@ const DELETIONS_AT_ONCE = 16;
 const DELETE_TIME_MS = 3000;
 
 /**
- * Deletes reported records, each if it is unchanged since the report (docs/protocols/expired.md#clean). A repeat is harmless, because a record that was
- * deleted before counts as `gone`.
- * @throws HoldfastError NotFound, InvalidRequest (cursor), and before the first record is done: Throttled, Unavailable, OutcomeUnknown
+ * Deletes reported records, each if it is unchanged since the report (docs/protocols/expired.md#clean). A repeat is
+ * harmless, because a record that was deleted before counts as `gone`.
+ * @throws HoldfastError NotFound, InvalidRequest (cursor), and before the first record is done: Throttled, Unavailable,
+ *   OutcomeUnknown
  */
 export function cleanExpired(dependencies: CleanDependencies) {
   const { clock, margins, sources } = dependencies;

@@ -36,8 +36,8 @@ export const cleanInput = () =>
 export type CleanInput = z.infer<ReturnType<typeof cleanInput>>;
 
 /**
- * The payload of the clean-up that the event of a report starts, in a deployment that cleans automatically. It deletes only records that DynamoDB would
- * delete too, from the age AUTO_CLEAN_OLDER_THAN_SECONDS on.
+ * The payload of the clean-up that the event of a report starts, in a deployment that cleans automatically. It deletes
+ * only records that DynamoDB would delete too, from the age AUTO_CLEAN_OLDER_THAN_SECONDS on.
  */
 export function eventInput({ detail }: { detail: unknown }): unknown {
   const { reportId } = detail as { reportId?: unknown };
@@ -45,7 +45,10 @@ export function eventInput({ detail }: { detail: unknown }): unknown {
   return { reportId, olderThanSeconds, dryRun: false };
 }
 
-/** The names in answers. The domain itself limits the rows to the namespace, because it depends on the kind of a row which field has the name. */
+/**
+ * The names in answers. The domain itself limits the rows to the namespace, because it depends on the kind of a row
+ * which field has the name.
+ */
 const answered = [
   ...(['rows.*.key.key', 'rows.*.key.pk'] as const),
   ...(['deleted.records.*.key.key', 'deleted.records.*.key.pk'] as const),

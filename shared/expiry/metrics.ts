@@ -3,9 +3,10 @@ import { count, logMetrics, seconds } from '../surroundings/log.ts';
 import type { Summary } from './summary.ts';
 
 /**
- * Writes the metrics of a complete report: `ExpiredRecords` and `OldestAgeSeconds` by service and kind, and `NeverDeletableRecords`,
- * `NamespacesOverQuota` and `ReportCompleted` by service. A count of 0 is not written, because CloudWatch charges for each metric that has a value.
- * `ReportCompleted` is always written: if it is missing, reports do not complete.
+ * Writes the metrics of a complete report: `ExpiredRecords` and `OldestAgeSeconds` by service and kind, and
+ * `NeverDeletableRecords`, `NamespacesOverQuota` and `ReportCompleted` by service. A count of 0 is not written, because
+ * CloudWatch charges for each metric that has a value. `ReportCompleted` is always written: if it is missing, reports
+ * do not complete.
  * @param leasesPerNamespace the quota of held leases and permits in a namespace
  */
 export function measureReport(clock: Clock, leasesPerNamespace: number) {

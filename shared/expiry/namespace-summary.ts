@@ -6,7 +6,10 @@ import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import { addTally, noTallies, type Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
-/** The summary that a caller of a namespace receives. It counts only the rows that are added, which must be rows of the namespace. */
+/**
+ * The summary that a caller of a namespace receives. It counts only the rows that are added, which must be rows of the
+ * namespace.
+ */
 export class NamespaceSummary {
   readonly #whole: Summary;
   readonly #expired = noTallies();
@@ -33,8 +36,8 @@ export class NamespaceSummary {
 const ANSWER_TIME_MS = 1500;
 
 /**
- * The summary of a report for a caller. For a caller of a namespace, it reads all rows of the report and counts the namespace's. If time runs
- * out, it counts only the rows read so far, and is not `complete`.
+ * The summary of a report for a caller. For a caller of a namespace, it reads all rows of the report and counts the
+ * namespace's. If time runs out, it counts only the rows read so far, and is not `complete`.
  * @throws HoldfastError NotFound, Throttled, Unavailable
  */
 export async function summaryFor(

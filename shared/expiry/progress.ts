@@ -38,15 +38,18 @@ interface FoundState {
   etag: string | undefined;
 }
 
-/** How many reports without an accepted event are remembered: a day's reports, if there is one each quarter of an hour. */
+/**
+ * How many reports without an accepted event are remembered: a day's reports, if there is one each quarter of an hour.
+ */
 const MAX_UNANNOUNCED = 96;
 
 /** How often a run tries to store its first checkpoint. A late write of the run before may come between. */
 const MAX_STORE_TRIES = 3;
 
 /**
- * The progress of a report, as one run stores it (docs/protocols/expired.md#checkpoint). Each write replaces exactly what this run wrote before. So a run
- * that has lost its lease, for example while it was frozen, does not overwrite the checkpoint of a later run.
+ * The progress of a report, as one run stores it (docs/protocols/expired.md#checkpoint). Each write replaces exactly
+ * what this run wrote before. So a run that has lost its lease, for example while it was frozen, does not overwrite the
+ * checkpoint of a later run.
  */
 export class Progress {
   readonly #dependencies: ReportDependencies;
@@ -129,8 +132,8 @@ export class Progress {
   }
 
   /**
-   * Sends the events of unannounced reports to the bus, the oldest first. If the bus refuses an event, the next run tries again. So an event can arrive
-   * twice, but is not lost.
+   * Sends the events of unannounced reports to the bus, the oldest first. If the bus refuses an event, the next run
+   * tries again. So an event can arrive twice, but is not lost.
    * @throws HoldfastError as `flush`
    */
   async announce(call: Call): Promise<void> {
@@ -163,7 +166,10 @@ export class Progress {
     return saved;
   }
 
-  /** Stores a changed checkpoint. @returns false if another run has replaced the checkpoint; then this object stays as it was */
+  /**
+   * Stores a changed checkpoint.
+   * @returns false if another run has replaced the checkpoint; then this object stays as it was
+   */
   async #write(change: Partial<Checkpoint>, call: Call): Promise<boolean> {
     const { sequence } = this.#checkpoint;
     const next = { ...this.#checkpoint, ...change, fence: this.#fence, sequence: sequence + 1 };
@@ -196,8 +202,8 @@ function withPending(segment: Segment, pending: PendingPages, run: Segment['runs
 }
 
 /**
- * Whether a checkpoint is about the same tables and bucket. It may be about others after a new deployment, or if two deployments share the bucket, and
- * then its positions mean nothing.
+ * Whether a checkpoint is about the same tables and bucket. It may be about others after a new deployment, or if two
+ * deployments share the bucket, and then its positions mean nothing.
  */
 const isAbout = (places: Places, { places: reported }: Checkpoint) =>
   Object.entries(places).every(([name, place]) => reported?.[name as keyof Places] === place);
@@ -228,7 +234,10 @@ function newReport(
   };
 }
 
-/** Stores a complete or abandoned report under its own key, where readers find it. A complete report is also stored as LATEST. */
+/**
+ * Stores a complete or abandoned report under its own key, where readers find it. A complete report is also stored as
+ * LATEST.
+ */
 async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: Call): Promise<void> {
   const text = JSON.stringify(checkpoint);
   const { reportId, finishedAt } = checkpoint;

@@ -20,8 +20,8 @@ export interface ReportPage extends Summary {
 const MAX_PARTS = 20;
 
 /**
- * Reads a page of a report: the last complete report, or the one that the caller names. A caller of a namespace sees only rows of the namespace, and the
- * summary counts the rows of the page.
+ * Reads a page of a report: the last complete report, or the one that the caller names. A caller of a namespace sees
+ * only rows of the namespace, and the summary counts the rows of the page.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export function readReport(dependencies: ReportStoreDependencies) {

@@ -19,7 +19,10 @@ export interface RunLease {
 }
 
 export interface Report extends Summary {
-  /** Why the report is not complete. The next run continues the report, unless `finishedAt` is set. Null if the report is complete. */
+  /**
+   * Why the report is not complete. The next run continues the report, unless `finishedAt` is set. Null if the report
+   * is complete.
+   */
   stoppedBy: 'time' | 'Throttled' | null;
   /** Whether the event bus has accepted the event of every complete report. */
   announced: boolean;
@@ -29,8 +32,8 @@ export interface Report extends Summary {
 const STORE_TIME_MS = 3000;
 
 /**
- * How many questions about executions a run asks AWS each second. The quota of the whole account refills by 10 to 15 a second, and the calls at the end of
- * executions need it more.
+ * How many questions about executions a run asks AWS each second. The quota of the whole account refills by 10 to 15 a
+ * second, and the calls at the end of executions need it more.
  */
 const ASKED_PER_SECOND = 5;
 
@@ -38,9 +41,10 @@ const ASKED_PER_SECOND = 5;
 const PAGES_BETWEEN_CHECKPOINTS = 20;
 
 /**
- * Scans all sources for expired records, and stores a row for each of them without changing the record (docs/protocols/expired.md#run). A run stops
- * before its time is over, or if AWS throttles it, and the next run continues from the last checkpoint. A row counts only if a later checkpoint counts
- * its part, so each record is reported a single time, wherever a run ends.
+ * Scans all sources for expired records, and stores a row for each of them without changing the record
+ * (docs/protocols/expired.md#run). A run stops before its time is over, or if AWS throttles it, and the next run
+ * continues from the last checkpoint. A row counts only if a later checkpoint counts its part, so each record is
+ * reported a single time, wherever a run ends.
  * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown. What was read before is stored
  */
 export function createReport(dependencies: ReportDependencies) {
@@ -92,7 +96,10 @@ async function scanSources(begun: Omit<ReportRun, 'readPace' | 'questionPace' | 
   throw stop.error;
 }
 
-/** Scans one segment. Does not throw: a failure sets `stop`, so that the workers of other segments store what they have read. */
+/**
+ * Scans one segment. Does not throw: a failure sets `stop`, so that the workers of other segments store what they have
+ * read.
+ */
 async function scanSegment(run: ReportRun, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
   let pending = nothingPending(after);
   const flush = async () => {
@@ -130,8 +137,8 @@ async function scanSegment(run: ReportRun, at: number, { source: name, segment, 
 }
 
 /**
- * Asks AWS the questions about executions on which rows depend. Their order is random, so that a question for which this report has no time left is
- * asked in a later report.
+ * Asks AWS the questions about executions on which rows depend. Their order is random, so that a question for which
+ * this report has no time left is asked in a later report.
  */
 async function answersTo(run: ReportRun, questions: readonly ExecutionQuestion<Kind>[]): Promise<ExpiredRow<Kind>[]> {
   const rows: ExpiredRow<Kind>[] = [];

@@ -3,7 +3,10 @@ import type { Kind } from './kinds.ts';
 import type { ExpiredRow } from './sources/rows.ts';
 import type { ExpirySource, Margins, SpareReason } from './sources/source.ts';
 
-/** Decides whether the clean-up spares a record. The age is judged again, because the report may be old. @returns why it is spared, or undefined */
+/**
+ * Decides whether the clean-up spares a record. The age is judged again, because the report may be old.
+ * @returns why it is spared, or undefined
+ */
 export function reasonToSpare(
   row: ExpiredRow<Kind>,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,

@@ -23,7 +23,8 @@ export interface ReportStore {
   /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
   put(key: string, text: string, call: Call): Promise<void>;
   /**
-   * Replaces exactly the object that was read, or creates it. The write is lost if another writer has replaced the object since.
+   * Replaces exactly the object that was read, or creates it. The write is lost if another writer has replaced the
+   * object since.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   replace(key: string, replacement: Replacement, call: Call): Promise<Replaced>;
@@ -74,7 +75,8 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         const status = outcome.error.$metadata?.httpStatusCode;
         const wasRefused = status === 409 || status === 412 || outcome.error.name === 'NoSuchKey';
         if (!wasRefused && !outcome.unanswered) throw toHoldfastError(outcome.error, writing(resource), false);
-        // An earlier, unanswered try may have landed. Then this try failed because of it, and the stored text is this write's.
+        // An earlier, unanswered try may have landed. Then this try failed because of it, and the stored text is this
+        // write's.
         const standing = await get(key, call);
         if (standing?.text === text) return { won: true, etag: standing.etag };
         if (standing?.etag !== before) return { won: false };

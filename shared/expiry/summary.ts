@@ -19,7 +19,9 @@ export interface Summary {
   startedAt: string;
   /** The completion, in ISO 8601. Null until then. */
   finishedAt: string | null;
-  /** Whether everything was scanned. For a caller of a namespace: and whether all rows of the namespace were counted. */
+  /**
+   * Whether everything was scanned. For a caller of a namespace: and whether all rows of the namespace were counted.
+   */
   complete: boolean;
   /** How many items and objects were read. */
   scanned: number;

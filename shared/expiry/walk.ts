@@ -33,7 +33,8 @@ interface Step {
 }
 
 /**
- * Opens the report of the id or the cursor. Without either, it opens the last complete report, or the one under way if none is complete.
+ * Opens the report of the id or the cursor. Without either, it opens the last complete report, or the one under way if
+ * none is complete.
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function openReport(

@@ -35,9 +35,10 @@ interface AdapterOptions {
 }
 
 /**
- * Distinguishes the kinds of events, reads the payload of each, and gives the result or the failure the form that the sender expects. The form of a
- * payload proves nothing about its sender, because a task may pass on what its user wrote. So an event counts as a request of the API only if the
- * function was invoked by the API's alias, and as an SQS message or an event of EventBridge only in a function that expects them.
+ * Distinguishes the kinds of events, reads the payload of each, and gives the result or the failure the form that the
+ * sender expects. The form of a payload proves nothing about its sender, because a task may pass on what its user
+ * wrote. So an event counts as a request of the API only if the function was invoked by the API's alias, and as an SQS
+ * message or an event of EventBridge only in a function that expects them.
  */
 export function adapters(options: AdapterOptions): Middleware {
   const { nameFields, created, cacheControl = 'no-store' } = options;
@@ -88,7 +89,9 @@ function invocationOfHttp(
   return { payload: httpPayload(event, maxBytes), principal, authorization, namespace };
 }
 
-/** The invocation of an SQS message, of an event of EventBridge or of a task. Messages and events come without an alias. */
+/**
+ * The invocation of an SQS message, of an event of EventBridge or of a task. Messages and events come without an alias.
+ */
 function invocationOfEvent(
   { event, alias, internal }: { event: unknown; alias: string | undefined; internal: Partial<Internal> },
   { events, queued, ofDeployment = false, maxBytes }: AdapterOptions,
@@ -135,7 +138,10 @@ function httpFailure(problem: Problem, retryAfterMs: number | undefined): APIGat
   };
 }
 
-/** The failure of a task. Lambda reports the name as `errorType`, which Retry and Catch compare, and the message as `errorMessage`. */
+/**
+ * The failure of a task. Lambda reports the name as `errorType`, which Retry and Catch compare, and the message as
+ * `errorMessage`.
+ */
 class TaskFailure extends Error {
   constructor(problem: Problem) {
     super(JSON.stringify(problem));

@@ -4,8 +4,9 @@ import { parseJson } from './payload.ts';
 type Handler = (event: unknown, context: Context) => Promise<unknown>;
 
 /**
- * Lets an SQS queue start the function too, with a payload in the body of each message. The event source must have ReportBatchItemFailures: messages
- * that failed then stay in the queue, until they have had as many tries as the queue allows.
+ * Lets an SQS queue start the function too, with a payload in the body of each message. The event source must have
+ * ReportBatchItemFailures: messages that failed then stay in the queue, until they have had as many tries as the queue
+ * allows.
  */
 export function batches(handler: Handler): Handler {
   return async (event, context) => {

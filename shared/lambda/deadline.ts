@@ -4,7 +4,9 @@ import type { Call } from '../aws/call.ts';
 /** The time that is reserved for the answer, in milliseconds. */
 const ANSWER_MS = 500;
 
-/** A signal that aborts the requests to AWS while the invocation still has time to answer. Call `end` to stop its timer. */
+/**
+ * A signal that aborts the requests to AWS while the invocation still has time to answer. Call `end` to stop its timer.
+ */
 export function deadline(
   context: Pick<Context, 'getRemainingTimeInMillis'>,
 ): Pick<Call, 'signal' | 'timeLeftMs'> & { end(): void } {

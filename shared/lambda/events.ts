@@ -5,8 +5,8 @@ import type { ErrorCode } from '../errors.ts';
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
 /**
- * The settings of a function that EventBridge starts. Nobody reads the function's answer to an event. If it fails, EventBridge tries again, and the
- * event ends in the dead-letter queue.
+ * The settings of a function that EventBridge starts. Nobody reads the function's answer to an event. If it fails,
+ * EventBridge tries again, and the event ends in the dead-letter queue.
  */
 export interface EventAdapter {
   /** Makes the payload from an event. */
@@ -15,7 +15,10 @@ export interface EventAdapter {
   accepts?: readonly ErrorCode[];
 }
 
-/** Whether the event has the form of an EventBridge event. A task's payload has some of these fields at most, or other types. */
+/**
+ * Whether the event has the form of an EventBridge event. A task's payload has some of these fields at most, or other
+ * types.
+ */
 export function isBusEvent(event: unknown): event is BusEvent {
   const { id, source, detail, 'detail-type': type, region, resources } = Object(event) as Partial<BusEvent>;
   const texts = [id, source, type, region].every((value) => typeof value === 'string');

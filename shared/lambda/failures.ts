@@ -1,7 +1,10 @@
 import { HoldfastError } from '../errors.ts';
 import type { Middleware } from './middleware.ts';
 
-/** Turns an unexpected exception, which is a fault of the service, into a documented error with the exception as its cause. */
+/**
+ * Turns an unexpected exception, which is a fault of the service, into a documented error with the exception as its
+ * cause.
+ */
 export function failures(): Middleware {
   return {
     onError: (request) => {

@@ -22,7 +22,10 @@ interface Definition<Input, Output> {
   maxBytes?: number;
   /** Whether the call created something. HTTP then answers 201. */
   created?(output: Output): boolean;
-  /** The fields of input, result and error context that are logged. Never a lease id, a version or a task token: whoever has one can use it. */
+  /**
+   * The fields of input, result and error context that are logged. Never a lease id, a version or a task token: whoever
+   * has one can use it.
+   */
   logged: readonly string[];
   /** Further log fields, derived from the input. */
   derivedFields?(input: Input): Record<string, unknown>;
@@ -34,15 +37,18 @@ interface Definition<Input, Output> {
   queued?: boolean;
   /** Whether the function belongs to the whole deployment, so that it refuses the alias of every namespace. */
   ofDeployment?: boolean;
-  /** Whether the function describes the API and touches no record, so that every caller that the API admits may call it. */
+  /**
+   * Whether the function describes the API and touches no record, so that every caller that the API admits may call it.
+   */
   describesApi?: boolean;
   /** The Cache-Control header of a success over HTTP: no-store, unless the answer is the same for every caller. */
   cacheControl?: string;
 }
 
 /**
- * Builds the Lambda handler of a function. It answers an HTTP request of API Gateway (payload format 2.0) with an HTTP response. It answers any other
- * payload, from Step Functions or lambda:Invoke, with the result itself, or throws an error whose name is the error code.
+ * Builds the Lambda handler of a function. It answers an HTTP request of API Gateway (payload format 2.0) with an HTTP
+ * response. It answers any other payload, from Step Functions or lambda:Invoke, with the result itself, or throws an
+ * error whose name is the error code.
  */
 export function lambdaFunction<Input, Output>(definition: Definition<Input, Output>) {
   const { name, input, run, created, logged, derivedFields, audited = false } = definition;

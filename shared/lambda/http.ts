@@ -15,7 +15,8 @@ export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
 export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): unknown {
   const { rawQueryString = '' } = event;
   if (event.requestContext.http.method === 'GET') return query(rawQueryString, maxBytes);
-  // A caller would not notice that the query is ignored. IAM may also read it as a part of the path, so the service must not act on it.
+  // A caller would not notice that the query is ignored. IAM may also read it as a part of the path, so the service
+  // must not act on it.
   if (rawQueryString !== '') throw invalidRequest([{ path: 'query', message: 'must be empty' }]);
   if (!event.body || typeof event.body !== 'string') throw invalidRequest([{ path: 'body', message: 'is missing' }]);
   if (!JSON_TYPE.test(header(event, 'content-type') ?? ''))
@@ -26,12 +27,18 @@ export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): un
 /** `application/json`, or a type such as `application/problem+json`. */
 const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json *(;|$)/i;
 
-/** The value of a header, in any case of its name: API Gateway writes lower case, but other senders of such events may not. */
+/**
+ * The value of a header, in any case of its name: API Gateway writes lower case, but other senders of such events may
+ * not.
+ */
 function header({ headers = {} }: APIGatewayProxyEventV2, name: string): string | undefined {
   return headers[name] ?? Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
 }
 
-/** @throws HoldfastError InvalidRequest if the bytes are not UTF-8: with replacement characters, several keys would become one */
+/**
+ * @throws HoldfastError InvalidRequest if the bytes are not UTF-8: with replacement characters, several keys would
+ *   become one
+ */
 function decoded(body: string, maxBytes: number): string {
   const bytes = body.length * 0.75; // up to two bytes too many, because of the padding
   if (bytes - 2 > maxBytes) throw tooManyBytes(maxBytes);
@@ -53,7 +60,10 @@ function query(raw: string, maxBytes: number): Record<string, string> {
   return Object.fromEntries(fields);
 }
 
-/** Refuses broken escapes. URLSearchParams would replace them with other characters, and the call would read another key. */
+/**
+ * Refuses broken escapes. URLSearchParams would replace them with other characters, and the call would read another
+ * key.
+ */
 function wellFormed(raw: string): string {
   try {
     decodeURIComponent(raw);
@@ -65,7 +75,8 @@ function wellFormed(raw: string): string {
 
 /**
  * The caller's IAM ARN, or the subject of its JWT. Undefined if the route does not have an authorizer.
- * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would count as one, and receive each other's grants
+ * @throws HoldfastError Forbidden for a JWT without a subject: all such callers would count as one, and receive each
+ *   other's grants
  */
 export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined {
   const { authorizer } = event.requestContext as { authorizer?: GatewayAuthorizer };
@@ -105,7 +116,8 @@ function listOfClaim(claim: unknown): string[] {
 }
 
 /**
- * Checks that a JWT gives access to the namespace, or to the whole deployment. For callers with IAM, API Gateway has checked the path before.
+ * Checks that a JWT gives access to the namespace, or to the whole deployment. For callers with IAM, API Gateway has
+ * checked the path before.
  * @throws HoldfastError Forbidden, which names the missing claim or scope
  */
 export function assertToken(

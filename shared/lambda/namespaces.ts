@@ -10,16 +10,14 @@ const AMBIGUOUS = /%|\/\/|\/\.{1,2}(?:\/|$)/;
 const TEMPLATE = '/v1/ns/{ns}';
 
 /**
- * The namespace of an HTTP request, undefined on the routes for the whole deployment. The path alone decides it, because IAM has checked the path. The
- * path must match the route exactly. Otherwise a namespace's path could pass for a path of the whole deployment, and give its caller an administrator's
- * rights.
+ * The namespace of an HTTP request, undefined on the routes for the whole deployment. The path alone decides it,
+ * because IAM has checked the path. The path must match the route exactly. Otherwise a namespace's path could pass for
+ * a path of the whole deployment, and give its caller an administrator's rights.
  * @throws HoldfastError InvalidRequest if path and route differ, or the path can be read in two ways
  */
 export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayProxyEventV2>): string | undefined {
   if (AMBIGUOUS.test(rawPath))
-    throw invalidRequest([
-      { path: 'path', message: "must not contain an escape, an empty segment, or the segment '.' or '..'" },
-    ]);
+    throw invalidRequest([{ path: 'path', message: "must not contain an escape or an empty, '.' or '..' segment" }]);
   const [, namespace, rest] = IN_NAMESPACE.exec(rawPath) ?? [];
   const [, template = ''] = routeKey.split(' ');
   const expected = namespace === undefined ? undefined : TEMPLATE + rest;
@@ -31,20 +29,25 @@ export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayP
   return namespace;
 }
 
-/** The alias of each function that only the API may invoke. Names of namespaces are in lower case, so a namespace cannot have this one. */
+/**
+ * The alias of each function that only the API may invoke. Names of namespaces are in lower case, so a namespace cannot
+ * have this one.
+ */
 export const API_ALIAS = 'HTTP';
 
-/** The alias by which a function was invoked: the last part of the ARN. Undefined if it was invoked without an alias. */
+/**
+ * The alias by which a function was invoked: the last part of the ARN. Undefined if it was invoked without an alias.
+ */
 export const aliasOf = (invokedFunctionArn: string): string | undefined => {
   const [, , , , , , , alias] = invokedFunctionArn.split(':');
   return alias === '$LATEST' ? undefined : alias;
 };
 
 /**
- * The namespace of a task. It is the alias that the task invokes, because IAM allows a task only certain aliases. A field of the payload would prove
- * nothing.
- * @param ofDeployment whether the function belongs to the whole deployment: its payload may name keys and executions of every team, so an alias would
- * give one team the rights of all
+ * The namespace of a task. It is the alias that the task invokes, because IAM allows a task only certain aliases. A
+ * field of the payload would prove nothing.
+ * @param ofDeployment whether the function belongs to the whole deployment: its payload may name keys and executions of
+ *   every team, so an alias would give one team the rights of all
  * @throws HoldfastError Forbidden if the alias is not a namespace, or the function belongs to the whole deployment
  */
 export function namespaceOfAlias(alias: string | undefined, ofDeployment: boolean): string | undefined {

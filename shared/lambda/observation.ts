@@ -15,7 +15,8 @@ interface Observed {
 }
 
 /**
- * Writes one log line for each invocation, with its metrics. CloudWatch counts them by service, and by service and function:
+ * Writes one log line for each invocation, with its metrics. CloudWatch counts them by service, and by service and
+ * function:
  * - the outcome: `Success` or the error code
  * - `Faults`: answers with a status of 500 and above
  * - `TaskFailures`: errors that were thrown on purpose, to a task or for an event. Lambda counts them among its Errors
@@ -24,7 +25,10 @@ interface Observed {
  */
 export function observation(name: string, { logged, audited, derivedFields }: Observed): Middleware {
   const names = [...logged, 'issues']; // the field of each InvalidRequest
-  /** Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction has no principal here; CloudTrail knows it. */
+  /**
+   * Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction has no principal here; CloudTrail
+   * knows it.
+   */
   const addInput = (line: LogFields, { internal: { input }, event }: { internal: Internal; event: unknown }): void => {
     if (input === undefined) return;
     const { principal } = event as Invocation;
@@ -75,7 +79,10 @@ export function observation(name: string, { logged, audited, derivedFields }: Ob
 /** Counts the metrics for the whole service, which the alarms watch, and for each function. */
 const DIMENSIONS = [[], ['function']];
 
-/** The metrics of an invocation, counted at its arrival like Lambda's own: an alarm subtracts these counts from Lambda's, period by period. */
+/**
+ * The metrics of an invocation, counted at its arrival like Lambda's own: an alarm subtracts these counts from
+ * Lambda's, period by period.
+ */
 const metrics = ({ arrivedAt, measured }: Internal, values: Metrics['values']): Metrics => ({
   at: arrivedAt,
   dimensions: DIMENSIONS,
@@ -91,7 +98,9 @@ const measuring = (internal: Internal) => (measure: Measure, value: number) => {
 const valuesOf = (all: NonNullable<Internal['measured']>): Metrics['values'] =>
   Object.fromEntries(Object.entries(all).map(([name, values]) => [name, measured(values, MEASURES[name as Measure])]));
 
-/** The first fields of a line. More fields are added to the same object, because a copy would cost time at every call. */
+/**
+ * The first fields of a line. More fields are added to the same object, because a copy would cost time at every call.
+ */
 function commonFields(message: string, name: string, { internal, context }: { internal: Internal; context: Context }) {
   const { adapter, startedAt, namespace } = internal;
   const line: LogFields = { message, function: name, adapter };
@@ -101,7 +110,10 @@ function commonFields(message: string, name: string, { internal, context }: { in
   return Object.assign(line, tracing());
 }
 
-/** The id of the trace. Lambda sets the variable even if the invocation is not traced, and then the log does not name a trace. */
+/**
+ * The id of the trace. Lambda sets the variable even if the invocation is not traced, and then the log does not name a
+ * trace.
+ */
 function tracing(): { xrayTraceId?: string } | undefined {
   const [, xrayTraceId] = /Root=([^;]+).*;Sampled=1/.exec(process.env._X_AMZN_TRACE_ID ?? '') ?? [];
   return xrayTraceId === undefined ? undefined : { xrayTraceId };

@@ -1,13 +1,17 @@
 import { HoldfastError, invalidRequest } from '../errors.ts';
 
-/** The default limit of a payload in bytes of JSON. All fields fit into it at their longest, with each character escaped. */
+/**
+ * The default limit of a payload in bytes of JSON. All fields fit into it at their longest, with each character
+ * escaped.
+ */
 export const DEFAULT_MAX_BYTES = 64 * 1024;
 
 /** The most strings, numbers, lists and objects in one payload. `data` or `extra` of 4 KiB can hold two thousand. */
 const MAX_JSON_VALUES = 5000;
 
 /**
- * Parses JSON within the bounds. The bounds are checked before, because a megabyte of text can become a hundred megabytes of objects.
+ * Parses JSON within the bounds. The bounds are checked before, because a megabyte of text can become a hundred
+ * megabytes of objects.
  * @param where the part of the request that an error names
  * @throws HoldfastError PayloadTooLarge, InvalidRequest
  */
@@ -21,7 +25,10 @@ export function parseJson(text: string, where: string, maxBytes: number): unknow
   }
 }
 
-/** Counts what separates values, outside of strings. For text that is not JSON, the count may be wrong, but then parsing fails anyway. */
+/**
+ * Counts what separates values, outside of strings. For text that is not JSON, the count may be wrong, but then parsing
+ * fails anyway.
+ */
 function holdsTooMany(text: string): boolean {
   let values = 1;
   for (let at = 0; at < text.length; at++) {
@@ -32,7 +39,10 @@ function holdsTooMany(text: string): boolean {
   return false;
 }
 
-/** Finds the closing quote of a string by indexOf, which is much faster on a megabyte of text than a loop. @param start the opening quote */
+/**
+ * Finds the closing quote of a string by indexOf, which is much faster on a megabyte of text than a loop.
+ * @param start the opening quote
+ */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;

@@ -8,7 +8,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts cursors, so that a caller cannot read them, and only callers of the same namespace can use them, for the same list.
+ * Encrypts cursors, so that a caller cannot read them, and only callers of the same namespace can use them, for the
+ * same list.
  * @param rows the rows that the call lists. Calls that list the same rows pass the same name
  */
 export const sealedCursors = (rows: 'leases' | 'once' | 'rates' | 'names' | 'commits' | 'expired'): Cursors => ({
@@ -17,7 +18,8 @@ export const sealedCursors = (rows: 'leases' | 'once' | 'rates' | 'names' | 'com
 });
 
 /**
- * Encrypts a cursor. The nonce is derived from the text, so that two texts never share a nonce, and a page always has the same cursor.
+ * Encrypts a cursor. The nonce is derived from the text, so that two texts never share a nonce, and a page always has
+ * the same cursor.
  * @param cursor as `encodeCursor` made it
  * @param list the rows and the namespace
  */
@@ -45,8 +47,9 @@ function open(sealed: string, list: string): string {
 }
 
 /**
- * A digest with a key that is derived from the stack's id. Everybody who may read the account's tags or stacks knows the id, so the encryption proves
- * nothing: it only hides names of other namespaces from callers of the API. Other rules keep each call within its namespace.
+ * A digest with a key that is derived from the stack's id. Everybody who may read the account's tags or stacks knows
+ * the id, so the encryption proves nothing: it only hides names of other namespaces from callers of the API. Other
+ * rules keep each call within its namespace.
  */
 function keyedDigest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {
   const secret = requiredString('CURSOR_KEY', process.env);

@@ -6,9 +6,10 @@ import { isWithin, type NameFields, type NameListing, nameWithin, prefixOf, with
 export const NO_NAME_FIELDS: NameFields = {};
 
 /**
- * Turns a caller's request into one of the domain: adds the namespace to names, and limits a list to the namespace. A field of the wrong type stays as
- * it is, because the schema refuses it later.
- * @throws HoldfastError InvalidRequest for a path or a cursor of another namespace, and for a name that is reserved for the service
+ * Turns a caller's request into one of the domain: adds the namespace to names, and limits a list to the namespace. A
+ * field of the wrong type stays as it is, because the schema refuses it later.
+ * @throws HoldfastError InvalidRequest for a path or a cursor of another namespace, and for a name that is reserved for
+ *   the service
  */
 export function addNamespace(payload: unknown, names: NameFields, namespace: string): unknown {
   const { stored = [], paths = [], listed, cursors } = names;
@@ -22,7 +23,10 @@ export function addNamespace(payload: unknown, names: NameFields, namespace: str
   return listed ? limitedToNamespace(opened, listed, namespace) : opened;
 }
 
-/** Turns an answer or an error of the domain into one for the caller: removes the namespace from names, and encrypts the cursor. */
+/**
+ * Turns an answer or an error of the domain into one for the caller: removes the namespace from names, and encrypts the
+ * cursor.
+ */
 export function removeNamespace<Answer>(
   answer: Answer,
   { answered = [], cursors }: NameFields,
@@ -35,7 +39,10 @@ export function removeNamespace<Answer>(
   return shown as Answer;
 }
 
-/** Aliases without a name. Like an empty key, such an alias does not get the prefix, because the schema must still find it empty. */
+/**
+ * Aliases without a name. Like an empty key, such an alias does not get the prefix, because the schema must still find
+ * it empty.
+ */
 const EMPTY_ALIASES: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*': /^(:|$)/ };
 
 function storedName(name: string, path: string, namespace: string): string {
@@ -49,8 +56,10 @@ function pathWithin(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-/** Limits a list to the namespace by its `prefix`. A request that names one record is not a list. If its name is not text, the request
- * counts as a list, and the schema refuses it later. */
+/**
+ * Limits a list to the namespace by its `prefix`. A request that names one record is not a list. If its name is not
+ * text, the request counts as a list, and the schema refuses it later.
+ */
 function limitedToNamespace(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';

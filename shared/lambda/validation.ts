@@ -7,7 +7,10 @@ import type { Middleware } from './middleware.ts';
 const MAX_ISSUES = 20;
 const MAX_PATH = 100;
 
-/** Checks the payload against the schema, and replaces it with the schema's output. @throws HoldfastError InvalidRequest naming each wrong field */
+/**
+ * Checks the payload against the schema, and replaces it with the schema's output.
+ * @throws HoldfastError InvalidRequest naming each wrong field
+ */
 export function validation(schema: z.ZodMiniType): Middleware {
   return {
     before: (request) => {

@@ -41,8 +41,8 @@ export interface Whoami {
 }
 
 /**
- * Answers who the caller is and what it may call. For a JWT the service knows this by the scopes in the token. What IAM allows is unknown here, because
- * the service does not read policies.
+ * Answers who the caller is and what it may call. For a JWT the service knows this by the scopes in the token. What IAM
+ * allows is unknown here, because the service does not read policies.
  */
 export function whoami({ version, routes, scopes }: WhoamiDependencies) {
   return async (_: object, { principal, authorization, namespace }: Call): Promise<Whoami> => ({

@@ -1,7 +1,9 @@
 /** How many rows a list reads for one page. It limits the cost of a page that shows few of the rows. */
 export const ROWS_READ_PER_PAGE = 1000;
 
-/** The most bytes of a page's rows. Lambda refuses an answer with more than 6,291,556 bytes, which callers see as a 500. */
+/**
+ * The most bytes of a page's rows. Lambda refuses an answer with more than 6,291,556 bytes, which callers see as a 500.
+ */
 const MAX_PAGE_BYTES = 5 * 1024 * 1024;
 
 /**
@@ -16,8 +18,8 @@ export class Page<Row> {
   #bytes = 0;
 
   /**
-   * @param abridged shortens a row that an answer cannot hold, because it is nested too deep for JSON or larger than a page. Without this, one such
-   *   record would make every list that contains it fail.
+   * @param abridged shortens a row that an answer cannot hold, because it is nested too deep for JSON or larger than a
+   *   page. Without this, one such record would make every list that contains it fail.
    */
   constructor(abridged: (row: Row) => Row) {
     this.#abridged = abridged;
@@ -44,8 +46,8 @@ function fitting<Row>(row: Row, abridged: (row: Row) => Row): { sent: Row; bytes
 }
 
 /**
- * The bytes that a value takes in a function's answer to API Gateway. The answer is JSON within JSON, so a control character takes seven bytes and a
- * quote takes four.
+ * The bytes that a value takes in a function's answer to API Gateway. The answer is JSON within JSON, so a control
+ * character takes seven bytes and a quote takes four.
  * @returns infinity if the value is nested too deep for JSON
  */
 function answerBytes(value: unknown): number {

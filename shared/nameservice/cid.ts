@@ -4,8 +4,8 @@ const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 const MAX_DIGEST_BYTES = 64;
 
 /**
- * Whether a text is a content identifier: a CIDv1 in base32 (https://github.com/multiformats/cid). It has the letter `b` and then the version 1, the
- * codec, the hash function, the length of the digest and the digest.
+ * Whether a text is a content identifier: a CIDv1 in base32 (https://github.com/multiformats/cid). It has the letter
+ * `b` and then the version 1, the codec, the hash function, the length of the digest and the digest.
  */
 export function isCid(text: string): boolean {
   if (!/^b[a-z2-7]+$/.test(text)) return false;
@@ -20,7 +20,10 @@ export function isCid(text: string): boolean {
   return isWhole && length.value > 0 && length.value <= MAX_DIGEST_BYTES;
 }
 
-/** Decodes base32 without padding (RFC 4648), five bits a letter. @returns undefined if the bits that are left over are not zero */
+/**
+ * Decodes base32 without padding (RFC 4648), five bits a letter.
+ * @returns undefined if the bits that are left over are not zero
+ */
 function decodeBase32(letters: string): number[] | undefined {
   const bytes: number[] = [];
   let buffer = 0;
@@ -37,7 +40,10 @@ function decodeBase32(letters: string): number[] | undefined {
   return bits < 5 && buffer === 0 ? bytes : undefined;
 }
 
-/** Reads a number in unsigned LEB128. @returns undefined if it has more than four bytes, or more than the number needs */
+/**
+ * Reads a number in unsigned LEB128.
+ * @returns undefined if it has more than four bytes, or more than the number needs
+ */
 function varint(bytes: number[], start: number): { value: number; end: number } | undefined {
   let value = 0;
   for (let at = start; at < start + 4; at++) {

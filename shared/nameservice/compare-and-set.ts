@@ -14,9 +14,9 @@ import { alreadyExists, conflict, conflictOrUnknown, type Published, published }
 const KINDS_WITH: Record<Ref, readonly RecordKind[]> = { commit: ['ledger'], index: RECORD_KINDS };
 
 /**
- * Sets a ref if it is as expected. Usually this takes one conditional UpdateItem. It takes a second one if the address of the index was replaced at
- * this t before. A commit must raise t; an index may keep it. With `expected: null` the alias must not exist, and the call creates a ledger with the ref. See
- * docs/protocols/nameservice.md#compare-and-set.
+ * Sets a ref if it is as expected. Usually this takes one conditional UpdateItem. It takes a second one if the address
+ * of the index was replaced at this t before. A commit must raise t; an index may keep it. With `expected: null` the
+ * alias must not exist, and the call creates a ledger with the ref. See docs/protocols/nameservice.md#compare-and-set.
  * @throws HoldfastError Conflict (`actual` is the ref, null if there is none), AlreadyExists (a graph source has the
  *   alias), Throttled, Unavailable, OutcomeUnknown
  */
@@ -38,7 +38,8 @@ export async function compareAndSetRef(
   while (!outcome.won) {
     const { old, unanswered } = outcome;
     const actual = old ? pointerOf(old, ref, pointerStyle) : null;
-    // Other callers have replaced the address at this t, and now the ref is as expected again. The condition then needs the revision in the item.
+    // Other callers have replaced the address at this t, and now the ref is as expected again. The condition then needs
+    // the revision in the item.
     const isAsExpected = actual !== null && samePointer(actual, expected);
     if (!old || !isAsExpected || unanswered) return repeatOrLost(write, { actual, unanswered }, next);
     outcome = await replaceRef(write, next, { seen: old, kinds });
@@ -58,7 +59,8 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
   const kind = kindOf(rows.meta);
   const actual = actualIn(write, rows);
   if (outcome.repeated && kind === 'ledger' && actual) return published(alias, actual, { repeated: true });
-  // A Conflict whose `actual` is null would equal `expected`: the caller could not see why it lost, and would lose again.
+  // A Conflict whose `actual` is null would equal `expected`: the caller could not see why it lost, and would lose
+  // again.
   if (!actual) throw alreadyExists(alias, kind);
   // All tries had one token. If one of them had landed, DynamoDB would have said so, so none has.
   return repeatOrLost(write, { actual, unanswered: false }, next);
@@ -74,7 +76,10 @@ function repeatOrLost(
   throw conflictOrUnknown({ alias, what: `${ref} ref`, actual, unanswered }, operation);
 }
 
-/** @returns null if there is no such ref. A ref whose item is missing counts as unborn, because the next write restores its item without an address */
+/**
+ * @returns null if there is no such ref. A ref whose item is missing counts as unborn, because the next write restores
+ *   its item without an address
+ */
 function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointer | null {
   const item = ref === 'commit' ? rows.head : rows.index;
   const kind = kindOf(rows.meta);
@@ -83,8 +88,9 @@ function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointe
 }
 
 /**
- * Raises the commit head to a higher t, or creates the ledger. The write on an existing ledger has a single condition, so other writers do not cause
- * retries. The call tries again only if another caller creates the ledger at the same time.
+ * Raises the commit head to a higher t, or creates the ledger. The write on an existing ledger has a single condition,
+ * so other writers do not cause retries. The call tries again only if another caller creates the ledger at the same
+ * time.
  * @param maxRetries how often to try again
  * @throws HoldfastError Conflict (`actual` is at or beyond t), AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */
@@ -101,7 +107,8 @@ export async function fastForwardCommit(
       const actual = pointerOf(outcome.old, 'commit', dependencies.pointerStyle);
       return repeatOrLost(write, { actual, unanswered: outcome.unanswered }, target);
     }
-    // The unanswered try may have raised a head that an operator has purged since. Creating the ledger now would let the write take effect twice.
+    // The unanswered try may have raised a head that an operator has purged since. Creating the ledger now would let
+    // the write take effect twice.
     if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);
     try {
       return await createWithRef(write, target);

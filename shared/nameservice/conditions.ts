@@ -6,24 +6,31 @@ import { INITIAL_STATUS, type RecordKind, SCHEMA } from './items.ts';
 import { INDEX_REVISION, type Pointer, type PointerNames, UNBORN } from './pointers.ts';
 import { booleanAttribute } from './values.ts';
 
-// `name`, `schema` and `status` are reserved words of DynamoDB. Expressions must write them as `#name`, `#schema` and `#status`.
+// `name`, `schema` and `status` are reserved words of DynamoDB. Expressions must write them as `#name`, `#schema` and
+// `#status`.
 
 export const isThere: Condition = { expression: 'attribute_exists(pk)' };
 export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
 
 /**
- * The item has the layout that this version knows, or does not have a `schema`. Every write needs this condition, because a later layout may give the
- * attributes another meaning.
+ * The item has the layout that this version knows, or does not have a `schema`. Every write needs this condition,
+ * because a later layout may give the attributes another meaning.
  */
 export const isKnownLayout: Condition = not(aliased('#schema > :known', { ':known': SCHEMA }));
 
-/** Always true. It makes a transaction differ from other calls' transactions, even of the same request in the same millisecond. */
+/**
+ * Always true. It makes a transaction differ from other calls' transactions, even of the same request in the same
+ * millisecond.
+ */
 export const differsPerCall = (id: string): Condition => ({
   expression: 'NOT pk = :call',
   values: { ':call': text(id) },
 });
 
-/** For `meta`: the item is not a record, because it does not have a kind. Other clients leave such an item when they retract an unknown alias. */
+/**
+ * For `meta`: the item is not a record, because it does not have a kind. Other clients leave such an item when they
+ * retract an unknown alias.
+ */
 export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };
 export const isOfKind = (kind: RecordKind): Condition => ({
   expression: 'kind = :kind',
@@ -31,7 +38,10 @@ export const isOfKind = (kind: RecordKind): Condition => ({
 });
 export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': booleanAttribute(true) } };
 
-/** For `meta`: no branch began at this alias. Public Fluree counts them there, and those branches read the commits of this alias. */
+/**
+ * For `meta`: no branch began at this alias. Public Fluree counts them there, and those branches read the commits of
+ * this alias.
+ */
 export const hasNoBranches: Condition = not({ expression: 'branches > :none', values: { ':none': integer(0) } });
 
 /** The config is not a graph source's. Keeps the config of a ledger from landing there. */
@@ -47,13 +57,15 @@ const isRaisedBy = ({ t }: PointerNames, target: number): Condition => ({
   values: { ':t': integer(target) },
 });
 
-/** The ref's t is lower than the target. Publishing never lowers t, so this stays false for a request that arrives late. */
+/**
+ * The ref's t is lower than the target. Publishing never lowers t, so this stays false for a request that arrives late.
+ */
 export const isBelow = (names: PointerNames, target: number): Condition =>
   any({ expression: `attribute_not_exists(${names.t})` }, isRaisedBy(names, target));
 
 /**
- * The index still has its first address at this t. Then address and t identify its state. After a replacement they do not, because an address can return
- * at the same t (A, B, A).
+ * The index still has its first address at this t. Then address and t identify its state. After a replacement they do
+ * not, because an address can return at the same t (A, B, A).
  */
 export const isFirstAtItsT: Condition = { expression: `attribute_not_exists(${INDEX_REVISION})` };
 
@@ -68,8 +80,8 @@ export function isUnchanged(item: Item, attributes: string[]): Condition {
 }
 
 /**
- * The attribute reads as the value. Readers see a default if the attribute is absent or has another type, so the condition must accept this too:
- * otherwise a caller could never win with the `actual` of a Conflict.
+ * The attribute reads as the value. Readers see a default if the attribute is absent or has another type, so the
+ * condition must accept this too: otherwise a caller could never win with the `actual` of a Conflict.
  */
 function readsAs(attribute: string, value: AttributeValue, isDefault: boolean): Condition {
   const placeholder = `:expected_${attribute.replace('#', '')}`;
@@ -102,7 +114,8 @@ export const hasConfigVersion = (v: number): Condition => readsAs('config_v', in
 export const REPAIRED_AT = 'repaired_at_ms';
 
 /**
- * The write was sent after the last repair. A repair lowers t or takes a flag back, so a write that was sent before the repair must not land after it.
+ * The write was sent after the last repair. A repair lowers t or takes a flag back, so a write that was sent before the
+ * repair must not land after it.
  * @param sentAt epoch milliseconds
  */
 export const isRepairedBefore = (sentAt: number): Condition =>

@@ -9,7 +9,9 @@ import { differsPerCall, isAbsent, isKnownLayout, isNoRecord } from './condition
 import { type AliasWrite, type WriteRequest, writingTable } from './dependencies.ts';
 import { type ItemsByConcern, itemsByConcern, kindOf } from './record.ts';
 
-/** `writtenAt`: in epoch milliseconds. `rows`: all items of the alias. `repeated`: an earlier call of this request won. */
+/**
+ * `writtenAt`: in epoch milliseconds. `rows`: all items of the alias. `repeated`: an earlier call of this request won.
+ */
 type IdempotentOutcome = { won: true; writtenAt: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
 
 /** What differs between two calls of one request: the time, and a condition on the first item. */
@@ -31,9 +33,10 @@ export const putNew = (table: string, items: Item[], { differsPerCall }: Stamp):
   }));
 
 /**
- * Sends a transaction that takes effect a single time, even if its request is repeated. DynamoDB remembers the token of a successful transaction for ten
- * minutes. The token is derived from the request, so two calls of one request have the same token. Their transactions differ in the stamp, and DynamoDB
- * therefore answers the second with a mismatch: an earlier call of this request has won. See docs/protocols/nameservice.md#create.
+ * Sends a transaction that takes effect a single time, even if its request is repeated. DynamoDB remembers the token of
+ * a successful transaction for ten minutes. The token is derived from the request, so two calls of one request have the
+ * same token. Their transactions differ in the stamp, and DynamoDB therefore answers the second with a mismatch: an
+ * earlier call of this request has won. See docs/protocols/nameservice.md#create.
  * @param part which of the request's transactions this is
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (and if the token is known, but the record is not there)
  */
@@ -60,7 +63,10 @@ export async function transactIdempotently(
   );
 }
 
-/** The token of a request. Caller and table are a part of it, because all callers and tables of an account share the tokens. DynamoDB takes 36 characters. */
+/**
+ * The token of a request. Caller and table are a part of it, because all callers and tables of an account share the
+ * tokens. DynamoDB takes 36 characters.
+ */
 export function clientToken(table: string, { requestId, principal = '', content }: WriteRequest, part: string): string {
   const identity = JSON.stringify([table, principal, requestId, content, part]);
   return createHash('sha256').update(identity).digest('base64url').slice(0, 36);

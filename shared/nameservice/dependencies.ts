@@ -12,7 +12,9 @@ export interface NameserviceDependencies {
   clock: Clock;
   ids: Ids;
   table: string;
-  /** The attributes that are written for commit and index addresses. The service reads the attributes of both styles. */
+  /**
+   * The attributes that are written for commit and index addresses. The service reads the attributes of both styles.
+   */
   pointerStyle: PointerStyle;
 }
 

@@ -5,7 +5,10 @@ import { systemIds } from '../surroundings/ids.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
 import { POINTER_STYLES, type PointerStyle } from './pointers.ts';
 
-/** The dependencies of a deployed function of the nameservice. @throws Error naming the variable that is missing or wrong */
+/**
+ * The dependencies of a deployed function of the nameservice.
+ * @throws Error naming the variable that is missing or wrong
+ */
 export function nameserviceFromEnvironment(env: NodeJS.ProcessEnv = process.env): NameserviceDependencies {
   return {
     dynamodb: dynamodbClient(),

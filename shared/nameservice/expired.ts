@@ -7,7 +7,10 @@ import { CONCERNS } from './items.ts';
 
 const IDENTITY = ['ttl', 'commit_t', 'updated_at_ms'] as const;
 
-/** The sort keys of the rows that public Fluree writes for each commit, with a TTL of 30 days. Other items of an alias do not have a TTL. */
+/**
+ * The sort keys of the rows that public Fluree writes for each commit, with a TTL of 30 days. Other items of an alias
+ * do not have a TTL.
+ */
 const COMMIT_ROWS = 'commit#';
 
 const isCommitRow = aliased('begins_with(#sk, :commit) AND attribute_type(#commit_t, :number)', {

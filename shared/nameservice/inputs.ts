@@ -11,7 +11,10 @@ import { jsonObject, jsonText } from './json-fields.ts';
 const MAX_ALIAS_BYTES = 1024;
 const MAX_DEPENDENCIES = 100;
 
-/** The largest payload of a publish: all dependencies at their longest, with six bytes of JSON for a character, and 64 KiB for the other fields. */
+/**
+ * The largest payload of a publish: all dependencies at their longest, with six bytes of JSON for a character, and 64
+ * KiB for the other fields.
+ */
 export const MAX_PUBLISH_BYTES = MAX_DEPENDENCIES * MAX_ALIAS_BYTES * 6 + 64 * 1024;
 
 /** An alias as text: `name:branch`, or a name for its branch `main`. */
@@ -43,7 +46,10 @@ export const object = <Shape extends z.core.$ZodLooseShape>(shape: Shape, what =
 
 const target = () => ({ address: address(), t: counter() });
 
-/** The state of a ref. An unborn ref does not have an address. Its t is usually 0, but rows of other clients may have another t. */
+/**
+ * The state of a ref. An unborn ref does not have an address. Its t is usually 0, but rows of other clients may have
+ * another t.
+ */
 export const expectedPointer = () => object({ address: z.nullable(address()), t: counter() }, 'a JSON object or null');
 
 export const operation = <const Op extends string, Shape extends z.core.$ZodLooseShape>(op: Op, shape: Shape) =>

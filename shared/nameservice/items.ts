@@ -5,7 +5,10 @@ import { type Alias, aliasText } from './alias.ts';
 import { type Pointer, type PointerStyle, pointerNames, UNBORN } from './pointers.ts';
 import { booleanAttribute } from './values.ts';
 
-/** The sort keys of an alias. Each concern has an item of its own, so that writers of different concerns do not conflict. */
+/**
+ * The sort keys of an alias. Each concern has an item of its own, so that writers of different concerns do not
+ * conflict.
+ */
 export const CONCERNS = ['config', 'head', 'index', 'meta', 'status'] as const;
 export type Concern = (typeof CONCERNS)[number];
 

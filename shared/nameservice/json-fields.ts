@@ -22,7 +22,9 @@ function isStorable(value: number): boolean {
   return size === 0 || (size >= 1e-130 && size < 1e126);
 }
 
-/** Whether parsing JSON may have rounded a whole number, so that the service cannot know which number the caller sent. */
+/**
+ * Whether parsing JSON may have rounded a whole number, so that the service cannot know which number the caller sent.
+ */
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 const ROUNDED_RULE = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds';
 
@@ -57,7 +59,10 @@ export const jsonText = () =>
     z.transform((value) => configText(value as Json)),
   );
 
-/** What is wrong with the JSON or the JSON text. Text is stored as it is, so its length counts, and not the parsed value's. */
+/**
+ * What is wrong with the JSON or the JSON text. Text is stored as it is, so its length counts, and not the parsed
+ * value's.
+ */
 function textFault(value: unknown): string | undefined {
   if (value === undefined) return 'is missing';
   if (typeof value !== 'string')

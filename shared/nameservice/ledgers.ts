@@ -25,7 +25,8 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
 
 /**
  * Marks a record as retracted with one conditional UpdateItem. The record stays readable and writable.
- * @throws HoldfastError NotFound (there is no record of that kind, and none is created), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError NotFound (there is no record of that kind, and none is created), Throttled, Unavailable,
+ *   OutcomeUnknown
  */
 export async function retract(write: AliasWrite, kind: RecordKind): Promise<Published<{ retracted: true }>> {
   const { dependencies, alias, request } = write;
@@ -42,7 +43,8 @@ export async function retract(write: AliasWrite, kind: RecordKind): Promise<Publ
   const found = outcome.old && kindOf(outcome.old);
   if (found !== kind) throw notFoundOrUnknown(alias, kind, { found, unanswered: outcome.unanswered, operation });
   const retracted = outcome.old?.retracted?.BOOL ?? false;
-  // A try got no answer, and an operator has taken a retraction back since. It may have been the retraction of this call.
+  // A try got no answer, and an operator has taken a retraction back since. It may have been the retraction of this
+  // call.
   if (!retracted) throw conflictOrUnknown({ alias, what: 'flag', actual: { retracted }, unanswered: true }, operation);
   return published(alias, { retracted: true }, { repeated: true });
 }

@@ -31,12 +31,15 @@ interface AliasPosition {
   after?: string | undefined;
 }
 
-/** How many aliases of a page are read at once. Items of other clients can have 400 KB each, so a page of 1,000 aliases would fill the memory. */
+/**
+ * How many aliases of a page are read at once. Items of other clients can have 400 KB each, so a page of 1,000 aliases
+ * would fill the memory.
+ */
 const ALIASES_AT_ONCE = 80;
 
 /**
- * A page of records, sorted by kind and then by alias. The aliases come from the index, which may be about a second behind the table. The records are
- * read from the table, strongly consistent.
+ * A page of records, sorted by kind and then by alias. The aliases come from the index, which may be about a second
+ * behind the table. The records are read from the table, strongly consistent.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function listRecords(
@@ -99,13 +102,19 @@ async function findAliases(
 const keyAfter = ({ kind, after }: AliasPosition): Item | undefined =>
   after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
 
-/** Separates kind and alias in a cursor. The name of a kind does not contain it. Without an alias, the cursor means the beginning of the kind. */
+/**
+ * Separates kind and alias in a cursor. The name of a kind does not contain it. Without an alias, the cursor means the
+ * beginning of the kind.
+ */
 const KIND_START = '>';
 
 const aliasCursor = (position: AliasPosition | undefined): string | null =>
   position ? encodeCursor(`${position.kind}${KIND_START}${position.after ?? ''}`) : null;
 
-/** @throws HoldfastError InvalidRequest if the cursor is not of this list: DynamoDB refuses to continue from a key outside the query */
+/**
+ * @throws HoldfastError InvalidRequest if the cursor is not of this list: DynamoDB refuses to continue from a key
+ *   outside the query
+ */
 function decodeAliasCursor(cursor: string, kinds: readonly RecordKind[], prefix = ''): AliasPosition {
   const position = decodeCursor(cursor);
   const kind = kinds.find((known) => position.startsWith(known + KIND_START));

@@ -16,7 +16,10 @@ export interface Pointer {
 
 export const UNBORN: Pointer = { address: null, t: 0 };
 
-/** The attributes for addresses: `commit_address` and `index_address`, or `commit_id` and `index_id` for content identifiers. */
+/**
+ * The attributes for addresses: `commit_address` and `index_address`, or `commit_id` and `index_id` for content
+ * identifiers.
+ */
 export const POINTER_STYLES = ['address', 'id'] as const;
 export type PointerStyle = (typeof POINTER_STYLES)[number];
 
@@ -33,8 +36,8 @@ export function pointerNames(ref: Ref, style: PointerStyle): PointerNames {
 }
 
 /**
- * The attribute of an index item that receives a new UUID with each write that replaces the address without raising t. A write that raises t removes the
- * attribute. Other clients leave it as it is.
+ * The attribute of an index item that receives a new UUID with each write that replaces the address without raising t.
+ * A write that raises t removes the attribute. Other clients leave it as it is.
  */
 export const INDEX_REVISION = 'index_revision';
 

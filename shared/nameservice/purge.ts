@@ -25,11 +25,11 @@ import type { SeenRecord } from './repair-inputs.ts';
 import { aliasNotFound, conflict, refuseLaterLayout } from './results.ts';
 
 /**
- * Deletes the items of a retracted alias in one transaction, if each of them is as the caller saw it. Rows that only other clients use stay. See
- * docs/protocols/nameservice.md#repair.
+ * Deletes the items of a retracted alias in one transaction, if each of them is as the caller saw it. Rows that only
+ * other clients use stay. See docs/protocols/nameservice.md#repair.
  * @param seen null for an alias without a record, such as one that another client has deleted only in part
- * @throws HoldfastError Conflict (`actual` is what the caller should have seen, null if there is no record), NotFound, Throttled, Unavailable,
- *   OutcomeUnknown
+ * @throws HoldfastError Conflict (`actual` is what the caller should have seen, null if there is no record), NotFound,
+ *   Throttled, Unavailable, OutcomeUnknown
  */
 export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise<{ current: null; repeated: false }> {
   const { dependencies, alias, request, call } = write;
@@ -45,7 +45,8 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
       },
     }),
   );
-  // A repeat for a record sends the same deletions, so DynamoDB recognises it by the token. Without a record, the conditions depend on what was read.
+  // A repeat for a record sends the same deletions, so DynamoDB recognises it by the token. Without a record, the
+  // conditions depend on what was read.
   const token = seen ? clientToken(table, request, 'purge') : undefined;
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { current: null, repeated: false };
@@ -86,7 +87,10 @@ function asSeen({ kind, commit, index, status, config }: SeenRecord, style: Poin
   };
 }
 
-/** The conditions for deleting items without a record. The condition on `meta` fails if a caller has created the alias meanwhile. */
+/**
+ * The conditions for deleting items without a record. The condition on `meta` fails if a caller has created the alias
+ * meanwhile.
+ */
 function leftovers(rows: ItemsByConcern): Conditions {
   const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {
     const item = rows[concern];

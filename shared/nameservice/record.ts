@@ -67,7 +67,10 @@ export function itemsByConcern(items: Item[]): ItemsByConcern {
   return Object.fromEntries(known.map((item) => [item.sk?.S, item]));
 }
 
-/** The kind of a record. Undefined if `meta` is absent or without a kind: then the alias does not exist, even if other items do. */
+/**
+ * The kind of a record. Undefined if `meta` is absent or without a kind: then the alias does not exist, even if other
+ * items do.
+ */
 export function kindOf(meta: Item | undefined): RecordKind | undefined {
   return RECORD_KINDS.find((kind) => kind === meta?.kind?.S);
 }
@@ -161,10 +164,15 @@ function updatedAt(rows: ItemsByConcern): string {
   return new Date(Math.min(latest, 8.64e15)).toISOString();
 }
 
-/** The deepest config that is shown as JSON. This service stores less deep ones, and much deeper ones would overflow the stack. */
+/**
+ * The deepest config that is shown as JSON. This service stores less deep ones, and much deeper ones would overflow the
+ * stack.
+ */
 const MAX_CONFIG_DEPTH = 100;
 
-/** The config of a graph source. A config of another client is shown as text if it is not JSON, or is nested too deep. */
+/**
+ * The config of a graph source. A config of another client is shown as text if it is not JSON, or is nested too deep.
+ */
 function parsedConfig(config: string): Json {
   try {
     const value = JSON.parse(config, (_, member, context?: { source?: string }) =>

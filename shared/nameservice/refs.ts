@@ -23,7 +23,8 @@ export interface RefWrite extends AliasWrite {
 export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 
 /**
- * Raises a ref to a higher t with one conditional UpdateItem. If the t is not higher, the publish is stale. See docs/protocols/nameservice.md#publish.
+ * Raises a ref to a higher t with one conditional UpdateItem. If the t is not higher, the publish is stale. See
+ * docs/protocols/nameservice.md#publish.
  * @param allowEqual whether a second UpdateItem may replace another address at an equal t (a reindex)
  * @throws HoldfastError NotFound, Throttled, Unavailable, OutcomeUnknown
  */
@@ -45,8 +46,8 @@ export async function publishRef(
     }
     const current = pointerOf(old, ref, dependencies.pointerStyle);
     if (samePointer(current, target)) return published(alias, current, { repeated: true });
-    // A revision shows that an address at this t was replaced; a t below the target shows that the ref was set back. In both
-    // cases the lost value may be the unanswered try's, which must not take effect twice.
+    // A revision shows that an address at this t was replaced; a t below the target shows that the ref was set back. In
+    // both cases the lost value may be the unanswered try's, which must not take effect twice.
     const mayHaveBeenUndone = current.t < target.t || (allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone));
     if (unanswered && mayHaveBeenUndone) throw outcomeUnknownAt(write, current);
     // The ref was set back or restored since it was read, so the publish can raise it after all.

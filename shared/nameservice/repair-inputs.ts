@@ -17,7 +17,10 @@ const pointer = () =>
     z.refine(({ address, t }) => address !== null || t === 0, { path: ['t'], error: 'must be 0 without an address' }),
   );
 
-/** Checks that a repair does not raise a counter. Publishing raises counters, and does not need an operator's permission. */
+/**
+ * Checks that a repair does not raise a counter. Publishing raises counters, and does not need an operator's
+ * permission.
+ */
 const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>>(
   change: Change,
   counterName: 't' | 'v',

@@ -28,8 +28,8 @@ export interface RepairedName {
 }
 
 /**
- * Sets a record back for an operator, which publishing cannot do. Each operation lowers a counter, takes a flag back or removes an alias, if it is as the
- * operator saw it. See docs/protocols/nameservice.md#repair.
+ * Sets a record back for an operator, which publishing cannot do. Each operation lowers a counter, takes a flag back or
+ * removes an alias, if it is as the operator saw it. See docs/protocols/nameservice.md#repair.
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function repairName(dependencies: NameserviceDependencies) {
@@ -116,5 +116,8 @@ async function unretract(write: AliasWrite, kind: RecordKind): Promise<RepairOut
   return { current: { retracted: false }, repeated: true };
 }
 
-/** The same update as a repair: it does not restore missing items, and a write that was sent before it cannot land after it. */
+/**
+ * The same update as a repair: it does not restore missing items, and a write that was sent before it cannot land after
+ * it.
+ */
 const asRepair = (update: ItemUpdate): ItemUpdate => ({ ...update, repairs: true, kinds: [] });

@@ -34,8 +34,8 @@ export function conflict(alias: Alias, what: string, actual: unknown): HoldfastE
 }
 
 /**
- * The error of a compare-and-set that lost and did not find its own value. It is a Conflict, unless a try got no answer: that try may have won, and
- * another caller may have replaced the value since, so the outcome is unknown.
+ * The error of a compare-and-set that lost and did not find its own value. It is a Conflict, unless a try got no
+ * answer: that try may have won, and another caller may have replaced the value since, so the outcome is unknown.
  */
 export function conflictOrUnknown(
   { alias, what, actual, unanswered }: { alias: Alias; what: string; actual: unknown; unanswered: boolean },
@@ -58,8 +58,8 @@ export function aliasNotFound(alias: Alias, wanted: RecordKind | 'record', found
 }
 
 /**
- * The error of an update that did not find the record. It is NotFound, unless a try got no answer: that try may have landed, and an operator may have
- * removed the record since, so the outcome is unknown.
+ * The error of an update that did not find the record. It is NotFound, unless a try got no answer: that try may have
+ * landed, and an operator may have removed the record since, so the outcome is unknown.
  */
 export function notFoundOrUnknown(
   alias: Alias,
@@ -78,7 +78,8 @@ export function alreadyExists(alias: Alias, found: RecordKind | undefined): Hold
 }
 
 /**
- * Refuses a write to items of a later layout. A repeat does not help until a version of Holdfast that knows the layout is deployed.
+ * Refuses a write to items of a later layout. A repeat does not help until a version of Holdfast that knows the layout
+ * is deployed.
  * @param unanswered whether a try got no answer, so that it may have landed before the layout changed
  */
 export function refuseLaterLayout(items: (Item | undefined)[], operation: Operation, unanswered = false): void {

@@ -35,8 +35,10 @@ export interface ItemUpdate {
 
 /**
  * The outcome of an update.
- * - `old`: the item that is there. Undefined if the concern does not exist; then `kind` is the kind of the alias, if it has one.
- * - `unanswered`: a try got no answer, so the update may have landed, and another caller may have replaced its value since.
+ * - `old`: the item that is there. Undefined if the concern does not exist; then `kind` is the kind of the alias, if it
+ *   has one.
+ * - `unanswered`: a try got no answer, so the update may have landed, and another caller may have replaced its value
+ *   since.
  * - `mayBeUndone`: if the update landed, a repair may have taken it back since, or the item may have been removed.
  */
 type UpdateOutcome =
@@ -45,8 +47,9 @@ type UpdateOutcome =
   | { won: false; unanswered: boolean; old?: undefined; kind: RecordKind | undefined };
 
 /**
- * Updates an item by one conditional UpdateItem. If the item does not exist, the call reads the alias. If the alias has a record of a suitable kind, the
- * call restores the item with its initial values, and then updates it. See docs/protocols/nameservice.md#update.
+ * Updates an item by one conditional UpdateItem. If the item does not exist, the call reads the alias. If the alias has
+ * a record of a suitable kind, the call restores the item with its initial values, and then updates it. See
+ * docs/protocols/nameservice.md#update.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updateConcern(write: AliasWrite, update: ItemUpdate): Promise<UpdateOutcome> {
@@ -80,7 +83,8 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
       refuseLaterLayout([outcome.old], operation, outcome.unanswered);
       const repairedAt = numberOf(outcome.old?.[REPAIRED_AT]);
       const mayBeUndone = repairedAt !== undefined && repairedAt >= now;
-      // If a try got no answer, this write may itself be the repair, or the repair may have undone it. The caller of this function decides by the item.
+      // If a try got no answer, this write may itself be the repair, or the repair may have undone it. The caller of
+      // this function decides by the item.
       if (!mayBeUndone || outcome.unanswered) return { ...outcome, mayBeUndone };
       await waitUntilAfter(repairedAt - now, clock, call);
     } catch (error) {
@@ -109,7 +113,10 @@ function updateCommand(update: ItemUpdate, { table, key, now }: { table: string;
   });
 }
 
-/** Waits until the repair lies in the past by the clock of this call, so that the next try counts as sent after the repair. */
+/**
+ * Waits until the repair lies in the past by the clock of this call, so that the next try counts as sent after the
+ * repair.
+ */
 async function waitUntilAfter(ms: number, clock: Clock, call: Call): Promise<void> {
   if (ms >= call.timeLeftMs())
     throw new HoldfastError(
@@ -128,7 +135,10 @@ function metTransaction(error: unknown): boolean {
   return error.cause instanceof Error && error.cause.name === 'TransactionConflictException';
 }
 
-/** Restores a missing item. The outcome does not matter: if a condition fails, another caller has restored the item, or the alias is gone. */
+/**
+ * Restores a missing item. The outcome does not matter: if a condition fails, another caller has restored the item, or
+ * the alias is gone.
+ */
 async function restore(
   { dependencies, alias, request, call }: AliasWrite,
   concern: Concern,

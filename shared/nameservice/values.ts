@@ -21,7 +21,10 @@ const { rawJSON } = JSON as unknown as { rawJSON(text: string): number };
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-/** A number that JSON.stringify writes without rounding. Other clients store whole numbers of 64 bits, which a double would round. */
+/**
+ * A number that JSON.stringify writes without rounding. Other clients store whole numbers of 64 bits, which a double
+ * would round.
+ */
 export function exactNumber(text: string): number {
   const rounded = Number(text);
   return JSON_NUMBER.test(text) && digitsOf(String(rounded)) !== digitsOf(text) ? rawJSON(text) : rounded;

@@ -59,7 +59,10 @@ function valueIn<Value>(rows: ItemsByConcern, { update, read }: VersionedChange<
   return kind && update.kinds.includes(kind) ? read(rows[update.concern]) : null;
 }
 
-/** Whether two values have the same members, in any order. Loads node:util only when needed, because it takes 3 ms of a cold start. */
+/**
+ * Whether two values have the same members, in any order. Loads node:util only when needed, because it takes 3 ms of a
+ * cold start.
+ */
 async function isSameValue(left: unknown, right: unknown): Promise<boolean> {
   const { isDeepStrictEqual } = await import('node:util');
   return isDeepStrictEqual(left, right);

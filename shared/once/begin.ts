@@ -28,7 +28,10 @@ export interface Run extends Omit<LeaseGrant, 'bound'> {
   waitedMs: number;
   /** Whether an earlier try of this request received the grant. */
   repeated: boolean;
-  /** The former worker, if it did not complete and so may have left work half done. Null if an earlier try of the call got no answer. */
+  /**
+   * The former worker, if it did not complete and so may have left work half done. Null if an earlier try of the call
+   * got no answer.
+   */
   previous: Previous | null;
 }
 
@@ -69,11 +72,13 @@ const PAUSE_RANGE_MS = 150;
 const MAX_BEGIN_TRIES = 5;
 
 /**
- * Begins the work for a slot with one conditional UpdateItem, or answers with the stored result (docs/protocols/once.md#begin). With
- * `waitSeconds`, the call polls the record while another caller works. With `per`, an error after which the caller may ask again names the
- * slot in `retryWith`, so that the next call works for the same period.
- * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with
- * another input, or a slot is done that sorts after all periods), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
+ * Begins the work for a slot with one conditional UpdateItem, or answers with the stored result
+ * (docs/protocols/once.md#begin). With `waitSeconds`, the call polls the record while another caller works. With `per`,
+ * an error after which the caller may ask again names the slot in `retryWith`, so that the next call works for the same
+ * period.
+ * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict
+ *   (the slot is done with another input, or a slot is done that sorts after all periods), InvalidRequest (execution),
+ *   Throttled, Unavailable, OutcomeUnknown
  */
 export function beginOnce(dependencies: LeaseDependencies) {
   const { clock } = dependencies;
@@ -189,7 +194,10 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
   }
 }
 
-/** Answers with the run that the request has. Records that if the run names an execution. @returns undefined if the grant has changed */
+/**
+ * Answers with the run that the request has. Records that if the run names an execution.
+ * @returns undefined if the grant has changed
+ */
 async function repeatRun(
   dependencies: LeaseDependencies,
   entry: HolderEntry,

@@ -19,8 +19,8 @@ export type Completed =
   | { key: string; completed: false; reason: Exclude<LostReason, 'superseded'> };
 
 /**
- * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat
- * changes nothing. A caller that no longer holds the grant cannot store a result.
+ * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A
+ * repeat changes nothing. A caller that no longer holds the grant cannot store a result.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function completeOnce(dependencies: LeaseDependencies) {
@@ -39,7 +39,8 @@ export function completeOnce(dependencies: LeaseDependencies) {
         'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, ' +
         `lease_expiry = ${orCapTtl(':seconds')} + #h.u, ` +
         `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
-      // The holder of an expired grant that nobody has taken over may store its result, just as a heartbeat revives a lease.
+      // The holder of an expired grant that nobody has taken over may store its result, just as a heartbeat revives a
+      // lease.
       ...conditionFields(hasLeaseId(proof), {
         names: { '#result': 'result' },
         values: {

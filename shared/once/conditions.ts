@@ -4,7 +4,10 @@ import { isUncapped } from '../locks/record/capped.ts';
 import { canBeHadAlone, isFenceBelow, isNotRemembered } from '../locks/record/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
-/** Neither the slot nor a later one is done, or the result has been kept long enough. @param cut now less the clock skew margin */
+/**
+ * Neither the slot nor a later one is done, or the result has been kept long enough.
+ * @param cut now less the clock skew margin
+ */
 const isNotDone = (slot: string, cut: number): Condition => ({
   expression: 'attribute_not_exists(done_slot) OR done_slot < :slot OR keep_until < :cut',
   values: { ':slot': text(slot), ':cut': integer(cut) },
@@ -16,7 +19,9 @@ const keepsLonger = (keepUntil: number): Condition => ({
   values: { ':keepUntil': integer(keepUntil) },
 });
 
-/** The condition of begin (docs/protocols/once.md#writes). `judgeSlot` has the same rules for a record that was read. */
+/**
+ * The condition of begin (docs/protocols/once.md#writes). `judgeSlot` has the same rules for a record that was read.
+ */
 export const mayBegin = ({ name, slot, fence, acquiredAt, keepMs }: OnceGrant, cut: number): Condition =>
   all(
     canBeHadAlone(cut),

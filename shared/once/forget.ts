@@ -19,17 +19,22 @@ export interface Forgotten {
   forgotten: true;
   fence: number;
   /**
-   * The slot that was forgotten. Null if the record remembered none, because the call is a repeat or no result was stored under this fence.
+   * The slot that was forgotten. Null if the record remembered none, because the call is a repeat or no result was
+   * stored under this fence.
    */
   slot: string | null;
 }
 
-/** The attributes that remember a slot. `done_fence` stays: it tells the next begin that the former worker completed. */
+/**
+ * The attributes that remember a slot. `done_fence` stays: it tells the next begin that the former worker completed.
+ */
 const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_input_hash', 'keep_until'];
 
 /**
- * Forgets which slot is done, for an operator that read this fence of the key (docs/protocols/once.md#forget). The next caller works again.
- * @throws HoldfastError NotFound (no record), Conflict (another fence), LeaseHeld (a caller works), Throttled, Unavailable, OutcomeUnknown
+ * Forgets which slot is done, for an operator that read this fence of the key (docs/protocols/once.md#forget). The next
+ * caller works again.
+ * @throws HoldfastError NotFound (no record), Conflict (another fence), LeaseHeld (a caller works), Throttled,
+ *   Unavailable, OutcomeUnknown
  */
 export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDependencies) {
   return async ({ key, fence }: ForgetInput, call: Call): Promise<Forgotten> => {

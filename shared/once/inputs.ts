@@ -16,7 +16,10 @@ export const beginInput = () =>
     .strictObject({
       key: key(),
       holder: name(256),
-      /** The slot. Without `slot` and `per`, the key has a single slot. With `per`, this is the slot in `retryWith` of an earlier call. */
+      /**
+       * The slot. Without `slot` and `per`, the key has a single slot. With `per`, this is the slot in `retryWith` of
+       * an earlier call.
+       */
       slot: z.optional(name(256)),
       /** The length of slots that are periods by the clock of the service. */
       per: z.optional(

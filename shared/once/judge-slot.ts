@@ -62,7 +62,10 @@ export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest,
 const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
   inputHash === undefined || inputHash === done.inputHash;
 
-/** The error for a slot that sorts after all periods. The answer `superseded` would look like success, period after period. */
+/**
+ * The error for a slot that sorts after all periods. The answer `superseded` would look like success, period after
+ * period.
+ */
 function noPeriod(
   record: OnceRecord,
   key: string,

@@ -3,7 +3,8 @@ import type { Item } from '../aws/dynamodb.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../locks/record/record.ts';
 
 /**
- * The record of `once` (docs/protocols/once.md#record): the record of a key, with the slot of its grant and the last slot that was done.
+ * The record of `once` (docs/protocols/once.md#record): the record of a key, with the slot of its grant and the last
+ * slot that was done.
  */
 export interface OnceRecord extends KeyRecord {
   /** The slot of the grant. */
@@ -29,7 +30,11 @@ export interface Done {
   keepUntil: number;
 }
 
-/** Parses the record of `once`. @param key the key of the record, with its prefix @param item undefined if there is no record */
+/**
+ * Parses the record of `once`.
+ * @param key the key of the record, with its prefix
+ * @param item undefined if there is no record
+ */
 export const parseOnce = (key: string, item: Item | undefined): OnceRecord => ({
   ...parseKey(key, item),
   slot: item?.slot?.S,

@@ -7,9 +7,10 @@ const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 /**
- * The most that a period begins before its first instant, in milliseconds. A schedule fires at the first instant, by a clock that may be
- * ahead of the service. If its call counted for the period that is about to end, which is done, the next period would be skipped. The time
- * is not a whole number of seconds, so that no schedule fires at the moment when the period changes.
+ * The most that a period begins before its first instant, in milliseconds. A schedule fires at the first instant, by a
+ * clock that may be ahead of the service. If its call counted for the period that is about to end, which is done, the
+ * next period would be skipped. The time is not a whole number of seconds, so that no schedule fires at the moment when
+ * the period changes.
  */
 const MAX_EARLY_MS = 2500;
 
@@ -45,8 +46,8 @@ function dateIn(zone: string, moment: number): number {
 }
 
 /**
- * The name of the period that contains a moment, in UTC: a date for days, a text such as `2026-W48` for weeks, and otherwise an instant.
- * Later periods of the same length sort after earlier ones.
+ * The name of the period that contains a moment, in UTC: a date for days, a text such as `2026-W48` for weeks, and
+ * otherwise an instant. Later periods of the same length sort after earlier ones.
  */
 function nameAt(moment: number, per: string): string {
   const ms = (lengthOf(per) ?? 0) * 1000;
@@ -84,7 +85,10 @@ export function isPeriod(slot: string, { per }: Period): boolean {
   return year !== undefined && !Number.isNaN(moment) && nameAt(moment, per) === slot;
 }
 
-/** Whether a slot sorts after every period that has begun. While the record remembers such a slot, no call with `per` can begin. */
+/**
+ * Whether a slot sorts after every period that has begun. While the record remembers such a slot, no call with `per`
+ * can begin.
+ */
 export const isAfterAllPeriods = (slot: string, now: number, period: Period): boolean =>
   compareSlots(slot, slotAt(now, period)) > 0;
 

@@ -19,7 +19,10 @@ export const ZONE_RULE = 'must be the IANA name of a time zone, such as Europe/B
 export const slotOf = ({ slot, per, zone }: SlotTerms, now: number): string =>
   slot ?? (per === undefined ? ONLY_SLOT : slotAt(now, { per, zone }));
 
-/** The lowest `keepSeconds`: the ttl, and two periods, because a late caller of the former period must find that its slot is done. */
+/**
+ * The lowest `keepSeconds`: the ttl, and two periods, because a late caller of the former period must find that its
+ * slot is done.
+ */
 const minKeepSeconds = ({ per, ttlSeconds }: SlotTerms): number =>
   Math.max(ttlSeconds, 2 * (per === undefined ? 0 : (lengthOf(per) ?? 0)));
 

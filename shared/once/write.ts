@@ -8,10 +8,15 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { mayBegin } from './conditions.ts';
 import { type OnceGrant, onceItem } from './once-grant.ts';
 
-/** The optional attributes of a grant. A new grant that does not set them removes the attributes of the grant before. */
+/**
+ * The optional attributes of a grant. A new grant that does not set them removes the attributes of the grant before.
+ */
 const OPTIONAL_ATTRIBUTES = ['execution', 'input_hash'];
 
-/** Writes the grant of a run, and keeps the last slot that is done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/**
+ * Writes the grant of a run, and keeps the last slot that is done.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
 export function writeGrant({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: OnceGrant, call: Call) {
   const attributes = onceItem(grant);
   const names = Object.keys(attributes);

@@ -6,7 +6,10 @@ import type { Rate } from './charge.ts';
 /** A rate as operators and readers see it. */
 export type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
 
-/** What operators have set on the rates of a key: a pause, capped rates, or both. Each has a reason and an end of its own. */
+/**
+ * What operators have set on the rates of a key: a pause, capped rates, or both. Each has a reason and an end of its
+ * own.
+ */
 export interface RateCap {
   /** While there is a pause, no caller can reserve. */
   pause?: Cap | undefined;

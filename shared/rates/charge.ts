@@ -1,6 +1,7 @@
 import { periodSeconds } from '../periods.ts';
 
-// What a reservation pays, as time. The client's in-memory service loads this file, so the file may only import what that service can load.
+// What a reservation pays, as time. The client's in-memory service loads this file, so the file may only import what
+// that service can load.
 
 /** A rate, and what one call takes of it. */
 export interface Rate {
@@ -89,8 +90,8 @@ const timeOf = (rate: Pick<Rate, 'limit' | 'per'>, units: number): number =>
   Number((BigInt(units) * microseconds(rate) + BigInt(rate.limit) - 1n) / BigInt(rate.limit));
 
 /**
- * The charge of a call, which is the charge of its tightest rate, so one number keeps every rate of the key (docs/protocols/rates.md#the-charge). This is
- * the generic cell rate algorithm of ITU-T I.371, Annex A.
+ * The charge of a call, which is the charge of its tightest rate, so one number keeps every rate of the key
+ * (docs/protocols/rates.md#the-charge). This is the generic cell rate algorithm of ITU-T I.371, Annex A.
  */
 export function chargeOf(rates: readonly Rate[]): Charge {
   const costs = rates.map((rate) => {
@@ -106,8 +107,9 @@ export function chargeOf(rates: readonly Rate[]): Charge {
 }
 
 /**
- * The rates of a call and the rates that an operator has capped. At a capped rate, the call takes its units of the rate with the same name,
- * or one unit. It has no burst there, because the operator has allowed none. If its units are more than ten periods, it pays ten.
+ * The rates of a call and the rates that an operator has capped. At a capped rate, the call takes its units of the rate
+ * with the same name, or one unit. It has no burst there, because the operator has allowed none. If its units are more
+ * than ten periods, it pays ten.
  */
 export const ratesUnder = (
   rates: readonly Rate[],
@@ -149,8 +151,8 @@ export type Form = 'idle' | 'busy' | 'late';
  * Decides by the record how a call reserves. The conditions in `forms.ts` have the same rules, so change both.
  * @param row `isOwn`: an earlier try of the call made the last reservation
  * @param times `since`: when the call came, because a call adds to what was paid at that moment
- * @returns the form that fits, `repeated` if the start of the earlier try still counts, or after how many milliseconds the call may ask
- * again
+ * @returns the form that fits, `repeated` if the start of the earlier try still counts, or after how many milliseconds
+ *   the call may ask again
  */
 export function formFor(
   terms: Charge,

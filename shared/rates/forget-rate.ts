@@ -17,8 +17,8 @@ export interface ForgottenRate {
 }
 
 /**
- * Forgets all reservations of a key, for an operator that read this *paid until* (docs/protocols/rates.md#forget). The next caller starts
- * at once. Callers that have a start keep it. If the row has a cap, it stays with the cap alone.
+ * Forgets all reservations of a key, for an operator that read this *paid until* (docs/protocols/rates.md#forget). The
+ * next caller starts at once. Callers that have a start keep it. If the row has a cap, it stays with the cap alone.
  * @throws HoldfastError NotFound, Conflict (a caller has reserved since), Throttled, Unavailable, OutcomeUnknown
  */
 export function forgetRate(dependencies: LeaseDependencies) {

@@ -60,7 +60,10 @@ export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, wr
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** The cap on record is the one for which the charge was computed. @param cut now less the clock skew margin, in epoch milliseconds */
+/**
+ * The cap on record is the one for which the charge was computed.
+ * @param cut now less the clock skew margin, in epoch milliseconds
+ */
 const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : isUncapped(cut));
 
 interface Parts {
@@ -132,12 +135,16 @@ const SHOWN_ATTRIBUTES = [
 ];
 const ONE_MORE = 'opens = if_not_exists(opens, :none) + :one';
 
-/** The request has no open reservation, and the row has room for one. The row must stay small, because each call pays for all of it. */
+/**
+ * The request has no open reservation, and the row has room for one. The row must stay small, because each call pays
+ * for all of it.
+ */
 const mayOpen: Condition = {
   expression: 'attribute_not_exists(#open) AND (attribute_not_exists(opens) OR opens < :most)',
   values: { ':most': integer(MAX_OPEN) },
 };
 /**
- * An earlier try of the request got no answer, and others have reserved since. Its start is lost, and its entry now counts for this try.
+ * An earlier try of the request got no answer, and others have reserved since. Its start is lost, and its entry now
+ * counts for this try.
  */
 const isStillOpen: Condition = { expression: 'attribute_exists(#open)' };

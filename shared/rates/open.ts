@@ -10,7 +10,9 @@ import { openPath, type RateRecord, rateRowOf } from './record.ts';
 
 /** The highest number of open reservations of a key. */
 export const MAX_OPEN = 200;
-/** How long a reservation certainly stays open. A call that needs its room may then remove it, and its estimate stands. */
+/**
+ * How long a reservation certainly stays open. A call that needs its room may then remove it, and its estimate stands.
+ */
 const OPEN_MS = 15 * 60_000;
 /** How many reservations one write removes, because DynamoDB limits an expression to 4 KB. */
 const MAX_REMOVED = 50;

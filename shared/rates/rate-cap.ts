@@ -28,8 +28,8 @@ const MAX_RATE_CAP_TRIES = 5;
 export const CAPPED_SECONDS = 400 * DAY_SECONDS;
 
 /**
- * Caps the rates of a key, pauses the key, or lifts either: one read, and one conditional UpdateItem (docs/protocols/rates.md#cap). A lift
- * keeps `cap_at`, so that a late duplicate of an earlier command changes nothing.
+ * Caps the rates of a key, pauses the key, or lifts either: one read, and one conditional UpdateItem
+ * (docs/protocols/rates.md#cap). A lift keeps `cap_at`, so that a late duplicate of an earlier command changes nothing.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export async function writeRateCap(

@@ -15,8 +15,8 @@ export interface RateView {
   key: string;
   kind: 'rate';
   /**
-   * When the next reservation without a burst starts, in ISO 8601, or now if that is later. Null if no caller has reserved,
-   * or an operator has forgotten the reservations.
+   * When the next reservation without a burst starts, in ISO 8601, or now if that is later. Null if no caller has
+   * reserved, or an operator has forgotten the reservations.
    */
   paidUntil: string | null;
   /** The rates that the last caller named. */
@@ -39,7 +39,10 @@ export interface RatePage {
   nextCursor: string | null;
 }
 
-/** Reads the rates of one key, or lists the keys with rates. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+/**
+ * Reads the rates of one key, or lists the keys with rates.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
+ */
 export function readRates(dependencies: LeaseDependencies) {
   const { dynamodb, table } = dependencies;
   return async ({ key, prefix = '', ...page }: ReadRatesInput, call: Call): Promise<RateView | RatePage> => {

@@ -17,7 +17,10 @@ interface OpenReservation {
 }
 
 export interface RateRecord {
-  /** Until when the key is paid, in epoch microseconds. Undefined without reservations, or if another client has written something else. */
+  /**
+   * Until when the key is paid, in epoch microseconds. Undefined without reservations, or if another client has written
+   * something else.
+   */
   paidUntil: number | undefined;
   /** Whether another client has written a wrong type to the row. Then nobody can reserve. */
   isMalformed: boolean;

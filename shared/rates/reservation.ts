@@ -9,8 +9,9 @@ export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
 }
 
 /**
- * The text by which the row remembers the last reservation. It contains the charge, so that a repeat with other rates is another
- * reservation. If the caller settles, the text ends with `.s`: an id without the rates must not cancel what was settled.
+ * The text by which the row remembers the last reservation. It contains the charge, so that a repeat with other rates
+ * is another reservation. If the caller settles, the text ends with `.s`: an id without the rates must not cancel what
+ * was settled.
  */
 export const reservationText = ({ name, charge, ahead, rates }: Reservation): string =>
   `${name}.${charge}.${ahead}${rates ? '.s' : ''}`;

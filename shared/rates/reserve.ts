@@ -34,12 +34,16 @@ export interface Reserved {
 /** How often a call writes. The second try wins, unless another call writes between the two. */
 const MAX_RESERVE_TRIES = 5;
 /**
- * A call counts the key as busy if the key was still paid for when the call came, up to this long ago. In a crowd at a fast rate, the time that one call
- * pays runs out before the next call writes; if each then found the key idle, only one of the crowd would win at a time.
+ * A call counts the key as busy if the key was still paid for when the call came, up to this long ago. In a crowd at a
+ * fast rate, the time that one call pays runs out before the next call writes; if each then found the key idle, only
+ * one of the crowd would win at a time.
  */
 const MAX_LATE_US = 1_000_000;
 
-/** The form that won last for a row, and the cap at that time. A call that begins with both usually needs only one write. */
+/**
+ * The form that won last for a row, and the cap at that time. A call that begins with both usually needs only one
+ * write.
+ */
 interface Hint {
   form: Form;
   cap: RateCap | undefined;
@@ -51,10 +55,10 @@ const MAX_HINTS = 100;
 const ASK_PAUSED_MS = 60_000;
 
 /**
- * Reserves a start for work that takes so many units, with one conditional UpdateItem, or two when the key becomes idle or busy
- * (docs/protocols/rates.md#reserve). The call itself never waits.
- * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key), QueueFull (too many
- * reservations are open), Throttled, Unavailable, OutcomeUnknown
+ * Reserves a start for work that takes so many units, with one conditional UpdateItem, or two when the key becomes idle
+ * or busy (docs/protocols/rates.md#reserve). The call itself never waits.
+ * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key),
+ *   QueueFull (too many reservations are open), Throttled, Unavailable, OutcomeUnknown
  */
 export function reserveRate(dependencies: LeaseDependencies) {
   const { ids } = dependencies;
@@ -117,11 +121,15 @@ async function tryForms(dependencies: LeaseDependencies, named: NamedInput, call
 }
 
 /**
- * The cap for the hint, without a pause. Otherwise, after a clock is set back, a call could write under a pause that seems to count again.
+ * The cap for the hint, without a pause. Otherwise, after a clock is set back, a call could write under a pause that
+ * seems to count again.
  */
 const capToRemember = ({ cap }: RateRecord): RateCap | undefined => (cap?.pause ? undefined : cap);
 
-/** Judges a row that refused a write. @returns the form that fits, `repeated` if the start of an earlier try still counts, or a refusal */
+/**
+ * Judges a row that refused a write.
+ * @returns the form that fits, `repeated` if the start of an earlier try still counts, or a refusal
+ */
 function judgeRates(
   request: ReserveRequest,
   { paidUntil, last, isMalformed }: RateRecord,

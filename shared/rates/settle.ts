@@ -18,8 +18,8 @@ export type Settled =
   | { key: string; cancelled: boolean };
 
 /**
- * Corrects the charge of a reservation by the units that the work really took, or cancels the reservation (docs/protocols/rates.md#settle),
- * with one conditional UpdateItem. A repeat changes nothing.
+ * Corrects the charge of a reservation by the units that the work really took, or cancels the reservation
+ * (docs/protocols/rates.md#settle), with one conditional UpdateItem. A repeat changes nothing.
  * @throws HoldfastError InvalidRequest (reservation, units), Throttled, Unavailable, OutcomeUnknown
  */
 export function settleRate(dependencies: LeaseDependencies) {
@@ -75,7 +75,10 @@ const isNotLast = (reservation: Reservation): Condition => ({
   values: { ':last': text(reservationText(reservation)) },
 });
 
-/** Takes the charge back. A reservation that is not open can only be cancelled while it is the last: later starts were counted from it. */
+/**
+ * Takes the charge back. A reservation that is not open can only be cancelled while it is the last: later starts were
+ * counted from it.
+ */
 async function cancelReservation(
   dependencies: LeaseDependencies,
   inRow: ReservationInRow,

@@ -4,7 +4,10 @@ import { systemClock } from './clock.ts';
 export interface Metrics {
   /** The time at which CloudWatch counts the metrics, in epoch milliseconds. */
   at: number;
-  /** Lists of fields of the line. For each list, CloudWatch counts the metrics by the service and the values of the fields. */
+  /**
+   * Lists of fields of the line. For each list, CloudWatch counts the metrics by the service and the values of the
+   * fields.
+   */
   dimensions: string[][];
   values: Record<string, Measured>;
 }
@@ -28,8 +31,9 @@ type Level = (typeof LEVELS)[number];
 export const measured = (value: number[], unit: Measured['unit']): Measured => ({ value, unit });
 
 /**
- * Writes one line of JSON to standard output, with what happened and its metrics. They share a line, because CloudWatch bills by the byte, and writing a
- * line takes longer than making it. Below the level `LOG_LEVEL`, only the metrics are written.
+ * Writes one line of JSON to standard output, with what happened and its metrics. They share a line, because CloudWatch
+ * bills by the byte, and writing a line takes longer than making it. Below the level `LOG_LEVEL`, only the metrics are
+ * written.
  * @param fields JSON values. Never a lease id, a version or a task token: whoever reads one can use it
  */
 export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metrics?: Metrics): void {
@@ -74,7 +78,9 @@ function writeLine(line: Record<string, unknown>, metrics: Metrics | undefined):
   process.stdout.write(metrics && settings.namespace ? `${text.slice(0, -1)},${embedded(metrics)}}\n` : `${text}\n`);
 }
 
-/** The metrics as members of a line's JSON. Most of their text is the same at each call, so it is kept in `directives`. */
+/**
+ * The metrics as members of a line's JSON. Most of their text is the same at each call, so it is kept in `directives`.
+ */
 function embedded({ at, dimensions, values }: Metrics): string {
   let members = '';
   let kind = `${dimensions}`;
@@ -89,7 +95,9 @@ function embedded({ at, dimensions, values }: Metrics): string {
 
 const directives = new Map<string, string>();
 
-/** https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html */
+/**
+ * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ */
 const directiveOf = (dimensions: Metrics['dimensions'], values: Metrics['values']): string =>
   JSON.stringify({
     Namespace: settings.namespace,

@@ -8,7 +8,9 @@ import type { TtlFault } from './ttl.ts';
 /** A row of a report: a record that has expired and was not deleted. A row never contains a secret. */
 export interface ExpiredRow<Kind extends string = string> {
   kind: Kind;
-  /** The key of the record: its key attributes in the table, `path` for an object, or `key` and `fence` for a permit. */
+  /**
+   * The key of the record: its key attributes in the table, `path` for an object, or `key` and `fence` for a permit.
+   */
   key: Record<string, string>;
   /** Who left the record: the holder of a lease or a waiter, or the id of a commit. Null if the record does not say. */
   holder: string | null;
@@ -33,7 +35,10 @@ export function isRowWithin(namespace: string | undefined, { kind, key }: Pick<E
   return isWithin(namespace, isUpload ? name.slice(STAGING_FOLDER.length) : name);
 }
 
-/** The values of attributes when the record was read. Null for an absent attribute. An object has `etag` and `modifiedAt`. */
+/**
+ * The values of attributes when the record was read. Null for an absent attribute. An object has `etag` and
+ * `modifiedAt`.
+ */
 export type Identity = Record<string, ScalarValue | null>;
 type ScalarValue = { S: string } | { N: string };
 

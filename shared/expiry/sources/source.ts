@@ -31,7 +31,10 @@ export type SpareReason =
   | 'tooYoung'
   /** The record does not say when it expired. */
   | 'ageUnknown'
-  /** DynamoDB never deletes the record because its TTL is faulty, and the caller did not ask for such records (`neverDeletable`). */
+  /**
+   * DynamoDB never deletes the record because its TTL is faulty, and the caller did not ask for such records
+   * (`neverDeletable`).
+   */
   | 'neverDeletable'
   /** The waiter belongs to a task, which the repair notifies. Without its waiter, the task would wait forever. */
   | 'leftToQueue'
@@ -43,7 +46,10 @@ export type SpareReason =
   | 'unrecognisable'
   /** The record has changed since the report, or the key has a line. */
   | 'changed'
-  /** DynamoDB or another client has deleted the record since the report. For a permit: its holder released it, or another grant replaced it. */
+  /**
+   * DynamoDB or another client has deleted the record since the report. For a permit: its holder released it, or
+   * another grant replaced it.
+   */
   | 'gone';
 
 /** What deleting a record needs. */
@@ -69,12 +75,18 @@ export interface BoundGrantRow extends Pick<ExpiredRow, 'key' | 'holder'> {
   identity: Identity | null;
 }
 
-/** Whether an execution has ended. `unknown`: AWS does not know the execution. `endedAt`: the earliest time of its end, in epoch milliseconds. */
+/**
+ * Whether an execution has ended. `unknown`: AWS does not know the execution. `endedAt`: the earliest time of its end,
+ * in epoch milliseconds.
+ */
 export type ExecutionVerdict = 'goesOn' | 'unknown' | { endedAt: number };
 
 /** The rules of bound grants (docs/protocols/executions.md#the-judgement), which the locks implement. */
 export interface Holders {
-  /** Asks AWS about an execution. Pass grants to the result that were read before the question. @throws HoldfastError Throttled */
+  /**
+   * Asks AWS about an execution. Pass grants to the result that were read before the question.
+   * @throws HoldfastError Throttled
+   */
   ask(execution: string, call: Call): Promise<(grant: AnsweredGrant) => ExecutionVerdict>;
   /**
    * Ends the grant of a row if the grant is unchanged since the report and its execution has ended.
@@ -125,8 +137,8 @@ export interface Found<Kind extends string = string> {
 }
 
 /**
- * A table or a folder, by which the report finds expired records and the clean-up deletes them (docs/protocols/expired.md#sources). Each capability
- * describes its records in its `expired.ts`.
+ * A table or a folder, by which the report finds expired records and the clean-up deletes them
+ * (docs/protocols/expired.md#sources). Each capability describes its records in its `expired.ts`.
  */
 export interface ExpirySource<Kind extends string = string> {
   kinds: readonly Kind[];

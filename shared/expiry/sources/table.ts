@@ -110,7 +110,10 @@ export function remover<Kind extends string>(source: Deletable<Kind>): ExpirySou
   };
 }
 
-/** Why a record was spared if the condition of its deletion failed. @param outcome `unanswered`: an earlier try got no answer */
+/**
+ * Why a record was spared if the condition of its deletion failed.
+ * @param outcome `unanswered`: an earlier try got no answer
+ */
 export function whySpared(outcome: { isThere: boolean; unanswered: boolean }): SpareReason | undefined {
   if (outcome.isThere) return 'changed';
   // The unanswered try has deleted the record.

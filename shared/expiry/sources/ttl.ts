@@ -6,14 +6,14 @@ import { aliased, type Condition } from '../../aws/condition.ts';
 export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 'olderThanFiveYears';
 
 /**
- * DynamoDB does not delete an item whose TTL is more than five years in the past. AWS does not define five years in days; this is the shorter reading,
- * without leap days.
+ * DynamoDB does not delete an item whose TTL is more than five years in the past. AWS does not define five years in
+ * days; this is the shorter reading, without leap days.
  */
 const FIVE_YEARS_SECONDS = 5 * 365 * 86_400;
 
 /**
- * The smallest number that counts as a time: in seconds, it is in the year 2001, before DynamoDB existed. With a smaller number, the writer meant a duration, or no time, so the record may
- * be new.
+ * The smallest number that counts as a time: in seconds, it is in the year 2001, before DynamoDB existed. With a
+ * smaller number, the writer meant a duration, or no time, so the record may be new.
  */
 const MIN_EPOCH_SECONDS = 1_000_000_000;
 
@@ -45,7 +45,10 @@ const FAULTS: Record<TtlFault, string> = {
   olderThanFiveYears: 'its TTL is more than five years past, so DynamoDB never deletes it',
 };
 
-/** The fields of a row that depend on the TTL. @param what why the record is in the report. The reason adds a fault of the TTL to it */
+/**
+ * The fields of a row that depend on the TTL.
+ * @param what why the record is in the report. The reason adds a fault of the TTL to it
+ */
 export const reasonWithTtl = (what: string, fault: TtlFault | null) => ({
   reason: fault ? `${what}; ${FAULTS[fault]}` : what,
   neverDeletable: fault !== null,
