@@ -85,11 +85,11 @@ export const DEFAULT_TTL_SECONDS = 60;
  */
 export const BOUND_SECONDS = 400 * 86_400;
 
-/** How often calls look at the execution of a bound grant at most. */
+/** The shortest time between two looks at the executions of a key's grants. */
 export const ASK_EVERY_MS = 30_000;
 
 /** How much time a call must have left to hand off. With less, it only ends the grant, and leaves the hand-off to other calls. */
-export const TRANSFER_MS = 2000;
+export const HAND_OFF_MS = 2000;
 
 /** How much time of its invocation a call that waits leaves for a last write. */
 const LAST_WRITE_MS = 500;

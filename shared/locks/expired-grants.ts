@@ -137,16 +137,16 @@ function released(
   item: Item,
   { record, now, margins }: { record: KeyRecord; now: number; margins: Margins },
 ): ExpiredRow<'releasedLease'> {
-  const { key, freedAt, last, isFree } = record;
+  const { key, freedAt, last, isFreeForThirdParties } = record;
   const holder = holderNamed(last?.holder);
   const { atMs, fault } = readTtl(item.lease_expiry, now);
-  const lastWrite = isFree || atMs === undefined ? freedAt : lastWriteOf(atMs);
+  const lastWrite = isFreeForThirdParties || atMs === undefined ? freedAt : lastWriteOf(atMs);
   const retained = lastWrite && lastWrite + margins.fenceRetentionSeconds * 1000;
   return {
     kind: 'releasedLease',
     key: { key },
     holder,
-    ...agedBy(isFree ? (atMs ?? retained) : retained, now),
+    ...agedBy(isFreeForThirdParties ? (atMs ?? retained) : retained, now),
     ...reasonWithTtl(`${holder ? `${holder} had it last` : 'no caller holds it'}, and it is past its retention`, fault),
     identity: identityOf(item, RECORD_IDENTITY),
   };

@@ -97,7 +97,7 @@ const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((holderK
 
 const finderOf = (item: Item) => (isOnceRecord(item.key?.S ?? '') ? findRun : findGrants);
 
-/** The records of keys and of `once`. The scan reads whole records, because the attributes of shared holders have no fixed names. */
+/** The records of keys and of `once`. The scan reads whole records, because the names of the attributes of shared holders are not fixed. */
 export const LOCKS: ExpirySource<LockKind> = {
   place: ({ leasesTable }) => leasesTable,
   kinds: LOCK_KINDS,
@@ -137,7 +137,7 @@ export const LOCKS: ExpirySource<LockKind> = {
 const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
 
 /**
- * The rows of tasks that are parked for a lease or a permit. A task token or a callback id shows that a row is that of a task. Both are
+ * The rows of tasks that are parked for a lease or a permit. A task token or a callback id shows that a row belongs to a task. Both are
  * secrets, so only the filter checks for them, and the scan does not read them.
  */
 export const WAITERS = tableSource<'waiter'>({

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
-import { flagCancelled } from '../../shared/locks/line/waiting-calls.ts';
+import { flagRow } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -90,7 +90,7 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
       await release(first);
       await exitingAfter(2, () => acquire(asked)); // exits between its claim and the deletion of the row
       for (const name of await names(key))
-        expect(await flagCancelled(dependencies, { rowKey: name }, call())).toMatchObject(name);
+        expect(await flagRow(dependencies, { rowKey: name }, call())).toMatchObject(name);
       const again = how === 'without its ticket' ? asked : { ...asked, ticket, waitSeconds: 20 };
       expect(await failure(acquire(again))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
       expect(await see(key)).toMatchObject({ holder: undefined });

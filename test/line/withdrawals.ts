@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { flagCancelled } from '../../shared/locks/line/waiting-calls.ts';
+import { flagRow } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -112,7 +112,7 @@ export async function withdrawals(lineWorld: LineWorld) {
               async (send) => {
                 const [row] = await rows(key);
                 const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
-                await flagCancelled(dependencies, { rowKey: name }, call());
+                await flagRow(dependencies, { rowKey: name }, call());
                 requests.faultsOf.UpdateItem = [fault]; // the end of the grant
                 return send();
               },

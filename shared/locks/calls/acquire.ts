@@ -7,7 +7,7 @@ import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts
 import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
 import { firstTry } from '../record/first-try.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/identity.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, MAX_PERMITS, requestName } from '../record/identity.ts';
 import { grantView, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type GrantOnRecord, type GrantRequest, previousOf, type TryOutcome } from '../record/room.ts';
@@ -15,7 +15,7 @@ import { noteMark, sawMark } from '../record/seen-marks.ts';
 import type { AcquireInput } from './inputs.ts';
 import { type Acquired, durations, type Mode, type Parked, previousView } from './types.ts';
 
-/** The input of a call that parks nothing. The schema (locks/calls/inputs.ts) has checked which fields go together. */
+/** The input of a call that does not park a task. The schema (locks/calls/inputs.ts) has checked which fields go together. */
 export type GrantInput = Omit<AcquireInput, 'fair' | 'sleepMs' | 'taskToken' | 'callbackId' | 'parkSeconds'> &
   Partial<Pick<AcquireInput, 'fair' | 'sleepMs'>>;
 
@@ -41,7 +41,7 @@ export function acquireGrant(dependencies: LeaseDependencies) {
       look: async (record: KeyRecord) =>
         record.entries.some(isBound) && (await import('../executions/look.ts')).lookBeside(dependencies, record, call),
       lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
-      held: async (record: KeyRecord) => {
+      heldError: async (record: KeyRecord) => {
         const { leaseHeld } = await import('../record/refusals.ts');
         return leaseHeld(record, { asked: request, now: clock.now(), clockSkewMs });
       },
@@ -122,10 +122,13 @@ export function grantRequest(
   const request = { ...terms, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   if (modeAsked({ limit, mode }) === 'exclusive')
     return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0, replace };
-  return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
+  return { ...request, limit: limit ?? MAX_PERMITS, weight, room: (limit ?? MAX_PERMITS) - weight };
 }
 
-/** Tries once. If the key is left free for callers that sleep, and they have had time to come back, takes the key as a caller in line. */
+/**
+ * Tries without waiting. If the key is left free for callers that sleep, and they have had time to come back, takes the
+ * key as a caller in line.
+ */
 async function tryOrTake(
   dependencies: LeaseDependencies,
   { request, ticket }: { request: GrantRequest; ticket: string | undefined },
@@ -140,7 +143,7 @@ async function tryOrTake(
 
 // The rest of this file is about calls that wait. It imports the line only when a call needs it, because a plain call must not load it.
 
-interface Acquiring {
+interface WaitOptions {
   key: string;
   /** The longest sleep of the caller between two calls. 0 if it does not sleep. */
   sleepMs: number;
@@ -151,7 +154,7 @@ interface Acquiring {
   /** Loads the code of the line. Only a call that waits, or that leaves the line with a grant, needs it. */
   lock(): Promise<Lock>;
   /** Makes the error LeaseHeld. */
-  held(record: KeyRecord): Promise<HoldfastError>;
+  heldError(record: KeyRecord): Promise<HoldfastError>;
   waitSeconds: number;
   /** True if the call waits in line. False if it races. */
   fair: boolean;
@@ -165,9 +168,9 @@ interface Acquiring {
  * (`maxWaitSeconds`). A call that does not wait looks at bound holders instead, and tries again if the look ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, call: Call): Promise<GrantOnRecord> {
+async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions, call: Call): Promise<GrantOnRecord> {
   const { clock } = dependencies;
-  const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, held, attempt } = asking;
+  const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, heldError, attempt } = asking;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
   const begin = clock.now();
   // A caller that comes back may still have to sleep, and a key that had a line a moment ago would refuse the try.
@@ -194,7 +197,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, c
   }
   const { record } = outcome;
   noteMark(dependencies, record);
-  if (isRefused) throw await held(record);
+  if (isRefused) throw await heldError(record);
   if (fair) return joinLine(dependencies, { ...asking, deadline: Math.max(deadline, now), record }, call);
   const { race } = await import('../line/wait.ts');
   const wait = async () =>
@@ -202,13 +205,13 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, c
   if (!canSleep(dependencies)) return wait();
   const { inSlot } = await import('../line/held-calls.ts');
   const raced = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait, call });
-  if (!raced) throw await held(record);
+  if (!raced) throw await heldError(record);
   return raced.result;
 }
 
 async function joinLine(
   dependencies: LeaseDependencies,
-  { lock, ...asking }: Acquiring & { deadline: number; record: KeyRecord | undefined },
+  { lock, ...asking }: WaitOptions & { deadline: number; record: KeyRecord | undefined },
   call: Call,
 ): Promise<GrantOnRecord> {
   const { holdOrSleep } = await import('../line/hold-or-sleep.ts');

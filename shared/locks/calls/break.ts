@@ -91,7 +91,7 @@ function holderNotFound(
     return new HoldfastError('NotFound', 'no grant of the key has the fence: read the key for its holders', { key });
   const detail = thirdParty
     ? 'a third-party client has the key: its lease has no fence, and ends when it expires'
-    : 'the grant of the key has another fence: read the key, and break the grant by its present fence';
+    : 'the grant of the key has another fence: read the key, and break the grant with its current fence';
   return new HoldfastError('Conflict', detail, { key, actual: keySummary(record, clock.now()) });
 }
 
@@ -155,9 +155,9 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   if (ticket === undefined) return false;
-  const { endUnnotified } = await import('../line/notify.ts');
-  const ended = { waiter: { key, ticket }, error: leaseLost(key, 'broken') };
-  return (await endUnnotified(dependencies, ended, call)) === 'accepted';
+  const { failUnnotifiedTask } = await import('../line/notify.ts');
+  const ended = { rowKey: { key, ticket }, error: leaseLost(key, 'broken') };
+  return (await failUnnotifiedTask(dependencies, ended, call)) === 'accepted';
 }
 
 /** The terms of the last exclusive holder, if its grant had this fence. */

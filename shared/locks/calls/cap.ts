@@ -31,8 +31,8 @@ interface KeyCapCommand {
 }
 
 /**
- * Sets or lifts the cap of a key (docs/protocols/cap.md), with one conditional write on the record of the lock and one on that of the rate.
- * Then serves the line, unless the key is paused.
+ * Sets or lifts the cap of a key (docs/protocols/cap.md), with one conditional write on the record of the lock and one
+ * on the record of the rate. Then serves the line, unless the key is paused.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export function capKey(dependencies: LeaseDependencies) {
@@ -133,7 +133,7 @@ interface Commanded {
 }
 
 /** The longest time for which a record of `once` remembers a slot. */
-const MOST_KEEP_MS = 2 * MAX_PERIOD_SECONDS * 1000;
+const MAX_KEEP_MS = 2 * MAX_PERIOD_SECONDS * 1000;
 
 function updateFor(
   { fenceRetentionSeconds }: LeaseDependencies,
@@ -141,7 +141,7 @@ function updateFor(
 ): CapUpdate {
   const lifts = limit === null;
   const hasCap = !lastRecord || lastRecord.cap !== undefined;
-  const far = ttlAfter(commandedAt + (isOnceRecord(key) ? MOST_KEEP_MS : 0));
+  const far = ttlAfter(commandedAt + (isOnceRecord(key) ? MAX_KEEP_MS : 0));
   const named: Item = lifts
     ? { cap_at: integer(commandedAt) }
     : {

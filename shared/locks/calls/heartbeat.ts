@@ -14,7 +14,7 @@ import type { LeaseGrant } from './types.ts';
 
 type RunCall<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
-/** Runs a call on the record of `once` if the lease id is that of a run. The code of `once` is loaded at the first such id. */
+/** Runs a call on the record of `once` if the lease id belongs to a run. The code of `once` is loaded at the first such id. */
 export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
   run: RunCall<Input, Answer>,
 ): RunCall<Input, Answer> {
@@ -78,7 +78,7 @@ function keepTtl(path: string, now: number): Extension {
   return { ...extension, set, values: { ':seconds': secondsOf(now) } };
 }
 
-/** Extends by another ttl, which becomes that of the grant. */
+/** Extends by another ttl, which becomes the ttl of the grant. */
 function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSeconds: number): Extension {
   const [expiresAt, ttlMs] = [now + ttlSeconds * 1000, ttlSeconds * 1000];
   const set = ['#h.e = :expires', '#h.t = :ttlMs'];

@@ -4,14 +4,14 @@ import type { NameFields } from '../../namespace.ts';
 import { cappedRates } from '../../rates/inputs.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
-import { MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
+import { MAX_DATA_BYTES, MAX_PERMITS, MODES, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
 import { KEY_STATES, REPLACES } from './types.ts';
 
-// The schemas are functions instead of constants, so that each Lambda function builds only its own one. The others
+// The schemas are functions instead of constants, so that each Lambda function builds only its own. The other schemas
 // would cost it 3 kB, and 1 ms of every cold start.
 
 const key = () => callersName(1024);
-/** As `key`, but the keys of the service's own leases are allowed too. */
+/** Like `key`, but the keys of the service's own leases are allowed too. */
 const anyKey = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
@@ -43,8 +43,8 @@ const acquireFields = () =>
     taskToken: z.optional(name(2048)),
     callbackId: z.optional(callbackId()),
     parkSeconds: z.optional(whole(1, 604_800)),
-    limit: z.optional(whole(1, MOST_PERMITS)),
-    weight: z.optional(whole(1, MOST_PERMITS)),
+    limit: z.optional(whole(1, MAX_PERMITS)),
+    weight: z.optional(whole(1, MAX_PERMITS)),
     mode: z.optional(oneOf(MODES)),
     replace: z.optional(oneOf(REPLACES)),
   });
@@ -133,9 +133,9 @@ function termsFaults({ limit, weight, mode, data }: AcquireFields): Faults {
     mode !== 'exclusive' &&
     data !== undefined &&
     !jsonFault(data) &&
-    Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES
+    Buffer.byteLength(JSON.stringify(data)) > MAX_DATA_BYTES
   )
-    faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with a limit or mode shared`]);
+    faults.push(['data', `must be at most ${MAX_DATA_BYTES} bytes of JSON with a limit or mode shared`]);
   return faults;
 }
 
@@ -173,17 +173,17 @@ export const runNextInput = () => z.strictObject({ key: key(), ticket: ticket() 
 export type RunNextInput = z.infer<ReturnType<typeof runNextInput>>;
 
 /** The longest time for which an operator caps a key. */
-const MOST_CAP_SECONDS = 31 * 86_400;
+const MAX_CAP_SECONDS = 31 * 86_400;
 
 export const capInput = () =>
   z
     .strictObject({
       key: key(),
       /** 0 pauses the key, and reservations at its rates too. Null lifts the cap. If the field is absent, the cap stays. */
-      limit: z.optional(z.nullable(whole(0, MOST_PERMITS))),
+      limit: z.optional(z.nullable(whole(0, MAX_PERMITS))),
       rates: z.optional(z.nullable(cappedRates())),
       reason: z.optional(name(256).check(z.refine((reason) => reason.trim() !== '', 'must not be blank'))),
-      forSeconds: z.optional(whole(1, MOST_CAP_SECONDS)),
+      forSeconds: z.optional(whole(1, MAX_CAP_SECONDS)),
       /** Pauses the key's `once`, instead of its leases and permits. */
       kind: z.optional(oneOf(['once'])),
     })
@@ -278,7 +278,7 @@ export const readInput = () =>
     );
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
-const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
+const EXECUTION_RULE = 'must be the ARN of an execution of a Standard workflow or of a durable function';
 
 /**
  * The ARN of an execution of a Standard workflow or of a durable function.
@@ -292,9 +292,10 @@ export const executionArn = () =>
   name(320).check(
     z.regex(
       /^arn:[\w-]+:(states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}|lambda:[\w-]+:\d{12}:function:[\w-]+:(\$LATEST(\.PUBLISHED)?|\d+)\/durable-execution\/[\w-]+\/[\w-]+)$/,
-      NO_EXECUTION,
+      EXECUTION_RULE,
     ),
-    z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // not in the pattern above, because every reader of the contract must be able to run that
+    // Not in the pattern above, because every reader of the contract must be able to run that pattern.
+    z.refine((arn) => !/\p{Cc}/u.test(arn), EXECUTION_RULE),
   );
 
 export const LEASE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };

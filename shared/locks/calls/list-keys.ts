@@ -20,7 +20,7 @@ type ListedState = NonNullable<ReadInput['state']>;
 
 export interface KeyPage {
   leases: ListedKey[];
-  /** Null on the last page. An empty page may have a cursor too. */
+  /** Null on the last page. Even an empty page may have a cursor. */
   nextCursor: string | null;
 }
 
@@ -88,15 +88,15 @@ async function readSorted(
 /** A value that sorts after every instant. */
 const NEVER = '\uffff';
 
-/** More waiters than a line can have. */
-const MOST_WAITING = 10 ** 9;
+/** A number that no line reaches. */
+const MAX_WAITING = 10 ** 9;
 
 /** The value that each order sorts by. Rows with equal values are sorted by their keys. */
 const VALUES: Record<Sort, (row: ListedKey) => string> = {
   key: () => '',
   expiry: ({ expiresAt }) => expiresAt ?? NEVER,
   held: (row) => (hasHolder(row) && row.acquiredAt) || NEVER,
-  waiting: ({ waiting }) => String(Math.max(0, MOST_WAITING - waiting)).padStart(10, '0'),
+  waiting: ({ waiting }) => String(Math.max(0, MAX_WAITING - waiting)).padStart(10, '0'),
 };
 
 const hasHolder = ({ state }: Pick<ListedKey, 'state'>): boolean => state === 'held' || state === 'expired';
@@ -117,14 +117,14 @@ const compare = (one: SortKey, other: SortKey): number =>
 const SORTED = 'holdfast:sorted-by-';
 
 /** The longest key that DynamoDB accepts, and room for the text before it. */
-const MOST_CURSOR_BYTES = 2048 + 64;
+const MAX_CURSOR_BYTES = 2048 + 64;
 
 /** The text contains the key only one time, and unencoded, so that even the longest key has a cursor. */
 const cursorAt = (sort: Sort, [value, key]: SortKey): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
 
 /** @throws HoldfastError InvalidRequest */
 function sortKeyIn(cursor: string, sort: Sort): SortKey {
-  const decoded = decodeCursor(cursor, MOST_CURSOR_BYTES);
+  const decoded = decodeCursor(cursor, MAX_CURSOR_BYTES);
   const start = `${SORTED}${sort} `;
   const end = decoded.indexOf(' ', start.length);
   if (!decoded.startsWith(start) || end < 0) throw otherSort();
@@ -166,10 +166,10 @@ const isHeldOrExpired: Condition = any(
 );
 
 /**
- * The exclusive holder, if there is one, has this name. The last exclusive holder counts too,
+ * The key does not have an exclusive holder of another name. The last exclusive holder counts too,
  * because its entry stays after the end of its grant.
  */
-const isAloneAtMost = (holder: string): Condition => ({
+const hasNoOtherExclusiveHolder = (holder: string): Condition => ({
   expression: 'attribute_not_exists(#alone) OR #alone.h = :holder',
   names: { '#alone': ALONE },
   values: { ':holder': text(holder) },
@@ -190,7 +190,7 @@ const hasCap: Condition = { expression: 'attribute_exists(cap)' };
 function filter({ prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
-  if (holder !== undefined) conditions.push(isAloneAtMost(holder));
+  if (holder !== undefined) conditions.push(hasNoOtherExclusiveHolder(holder));
   if (state === 'active') conditions.push(any(isHeldOrExpired, hasLine(now), hasCap));
   else if (state === 'held' || state === 'expired') conditions.push(isHeldOrExpired);
   else if (state !== undefined) conditions.push(not(isHeldOrExpired));

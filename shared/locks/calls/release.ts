@@ -64,9 +64,9 @@ export async function handOffToLine(
   await handOffAfter(dependencies, { record, isReleased }, call);
 }
 
-interface Releasing {
+interface GrantToRelease {
   key: string;
-  /** Identifies the grant. `ticket`, if the row of its waiter may still be there. */
+  /** Identifies the grant. It has a `ticket` if the row of the waiter may still be there. */
   proof: Proof & { ticket?: string | undefined };
   /** The fence of the grant, if an operator breaks it. */
   brokenFence?: number;
@@ -78,7 +78,7 @@ interface Releasing {
 type ReleaseWritten = Written & { isHandedOff?: boolean };
 
 /** How many writes may lose because another call has changed the exclusive grant or the mark. */
-const MOST_TRIES = 20;
+const MAX_RELEASE_TRIES = 20;
 
 /**
  * Ends a grant, for its holder or for an operator. If others are in line, the write that ends an exclusive grant also serves the next
@@ -87,7 +87,7 @@ const MOST_TRIES = 20;
  */
 export async function endGrant(
   dependencies: LeaseDependencies,
-  releasing: Releasing,
+  releasing: GrantToRelease,
   call: Call,
 ): Promise<ReleaseWritten> {
   const { proof, seenVersion, brokenFence } = releasing;
@@ -97,7 +97,7 @@ export async function endGrant(
     const { won, record } = written;
     isInDoubt ||= written.unanswered;
     const entry = record.entries.find(({ path, id }) => path === ALONE && id === proof.id);
-    if (won || !entry || (seenVersion !== undefined && entry.version !== seenVersion) || tries === MOST_TRIES)
+    if (won || !entry || (seenVersion !== undefined && entry.version !== seenVersion) || tries === MAX_RELEASE_TRIES)
       return { ...written, unanswered: isInDoubt };
     if (record.mark === undefined) continue;
     const how = brokenFence === undefined ? 'released' : 'broken';
@@ -112,7 +112,7 @@ export async function endGrant(
 /** Ends a grant, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 function writeEnd(
   dependencies: LeaseDependencies,
-  { key, proof, brokenFence, seenVersion }: Releasing,
+  { key, proof, brokenFence, seenVersion }: GrantToRelease,
   call: Call,
 ): Promise<Written> {
   const { name, path, ticket } = proof;

@@ -2,7 +2,7 @@ import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
-import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
 import { lookAtKey } from '../executions/look.ts';
 import { askWithin, newQuestions, type Questions, questionsOfDelayedRepair } from '../executions/questions.ts';
 import { Fullness } from '../line/limits.ts';
@@ -49,7 +49,7 @@ export function repairLines(dependencies: LeaseDependencies) {
     const questions = only === undefined ? newQuestions() : questionsOfDelayedRepair();
     let oldest = Number.POSITIVE_INFINITY;
     const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only }];
-    await atOnce<{ key: string; parkedAt?: number }>(lines, async ({ key, parkedAt }) => {
+    await workInParallel<{ key: string; parkedAt?: number }>(lines, async ({ key, parkedAt }) => {
       if (call.timeLeftMs() < LAST_KEY_MS) repaired.complete = false;
       if (!repaired.complete) return false;
       repaired.keys++;
@@ -86,7 +86,7 @@ async function longWaitsOf(dependencies: LeaseDependencies, lastPut: LastPut) {
  * @param work returns whether to go on
  * @throws the first failure of an item, after the work that has begun is done
  */
-async function atOnce<Item>(
+async function workInParallel<Item>(
   items: AsyncIterable<Item> | Iterable<Item>,
   work: (item: Item) => Promise<boolean>,
 ): Promise<void> {
@@ -101,7 +101,7 @@ async function atOnce<Item>(
 }
 
 /**
- * Looks at the holders of the keys that are due, first at those that nobody has looked at for the longest time. Call this function after
+ * Looks at the holders of the keys that are due, first at those whose last look was the longest time ago. Call this function after
  * the run has read all keys. Otherwise the first keys would use up all questions.
  * @returns how many waiters were served
  */
@@ -112,8 +112,8 @@ async function askAboutHolders(
 ): Promise<number> {
   let granted = 0;
   const oldestFirst = [...questions.due.values()].toSorted((one, other) => one.lookedAt - other.lookedAt);
-  await atOnce(oldestFirst, async (due) => {
-    if (call.timeLeftMs() < TRANSFER_MS) questions.holders = 0;
+  await workInParallel(oldestFirst, async (due) => {
+    if (call.timeLeftMs() < HAND_OFF_MS) questions.holders = 0;
     const { withTtl } = questions;
     const look = askWithin(questions, due, (most) => lookAtKey(dependencies, { ...due, most, withTtl }, call));
     await look.then(
@@ -127,7 +127,7 @@ async function askAboutHolders(
   return granted;
 }
 
-/** Sends the metrics of a run, and none if no key has a line: CloudWatch charges for each metric that has a value, even 0. */
+/** Sends the metrics of a run, but only if a key has a line: CloudWatch charges for each metric that has a value, even 0. */
 function measureRun(call: Call, { keys, complete }: Repaired, ageMs: number) {
   if (keys > 0) call.measure?.('KeysInLine', keys);
   if (!complete) call.measure?.('RepairsCutShort', 1);
@@ -145,7 +145,7 @@ async function watch(
   while (watched.length > 0 && clock.now() + REPAIR_AGAIN_MS + LAST_KEY_MS <= endsAt) {
     await clock.sleep(REPAIR_AGAIN_MS);
     const still: string[] = [];
-    await atOnce(watched, async (key) => {
+    await workInParallel(watched, async (key) => {
       if (call.timeLeftMs() < LAST_KEY_MS) return false;
       const counts = { ...repaired, granted: 0 };
       try {

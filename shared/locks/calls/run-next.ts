@@ -4,7 +4,7 @@ import { all } from '../../aws/condition.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { readMoved } from '../line/moved-row.ts';
 import { isInLine, isOverdue, isPlace, isTask, isWaiting, type Waiter } from '../line/waiters.ts';
-import { namesOf } from '../record/mark.ts';
+import { shortNamesOf } from '../record/mark.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import type { RunNextInput } from './inputs.ts';
@@ -88,7 +88,7 @@ function writeMove(
       values: {
         ...{ ':ticket': text(ticket), ':at': integer(movedAt) },
         ...(operator !== undefined && { ':operator': text(operator) }),
-        ...(isCaller && { ':names': text(namesOf([ticket])) }),
+        ...(isCaller && { ':names': text(shortNamesOf([ticket])) }),
       },
       returns: 'ALL_OLD',
     },

@@ -17,7 +17,10 @@ export interface EndedGrant {
   by?: string | undefined;
 }
 
-/** The attributes that keep the holder before a grant from the line, because another call answers with the grant. */
+/**
+ * The attributes that name the holder before a grant that came from the line. They are stored, because another call
+ * answers with that grant.
+ */
 export const endedItem = ({ holder, fence, ended, at, by }: EndedGrant): Item => ({
   prev_holder: text(holder),
   prev_fence: integer(fence),

@@ -2,9 +2,9 @@ import type { Call } from '../../aws/call.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { endTask, failTask, type NotifyOutcome } from '../line/notify.ts';
-import { getWaiter, isTask, placeOf, type WaitingTask, withdrawn } from '../line/waiters.ts';
-import { flagCancelled, flagOwnWaiters, flagTicket, type RequestOfCaller } from '../line/waiting-calls.ts';
+import { failTask, failTaskOrThrow, type NotifyOutcome } from '../line/notify.ts';
+import { errorOfFlagged, getWaiter, isTask, placeOf, type WaitingTask } from '../line/waiters.ts';
+import { flagOwnWaiters, flagRow, flagTicket, type RequestOfCaller } from '../line/waiting-calls.ts';
 import { requestName } from '../record/identity.ts';
 import { endOfRequest, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
@@ -66,7 +66,7 @@ async function withdraw(
 
 /**
  * Withdraws a waiter that received its grant after this call had flagged the line. A call must receive the answer that it was withdrawn,
- * not that its wait is over. Without the error, a task would never end, because nobody notifies it of its grant.
+ * not that its wait is over. Without the error, a task would never end, because nobody would notify it of its grant.
  * @returns whether the row of the waiter was still there
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about the task)
  */
@@ -75,11 +75,11 @@ async function withdrawWaiter(
   { asker, ticket }: { asker: RequestOfCaller; ticket: string },
   call: Call,
 ): Promise<boolean> {
-  const name = { key: asker.key, ticket };
-  if (await flagCancelled(dependencies, { rowKey: name, asker }, call)) return true;
-  const row = await getWaiter(dependencies, name, call);
+  const rowKey = { key: asker.key, ticket };
+  if (await flagRow(dependencies, { rowKey, asker }, call)) return true;
+  const row = await getWaiter(dependencies, rowKey, call);
   if (!row || !isTask(row)) return false;
-  await endTask(dependencies, { waiter: row, error: withdrawn(asker) }, call);
+  await failTaskOrThrow(dependencies, { waiter: row, error: errorOfFlagged(asker) }, call);
   return true;
 }
 
@@ -133,7 +133,7 @@ export function cancelWaiter(dependencies: LeaseDependencies) {
 
 /** @throws HoldfastError Unavailable if Step Functions gave no answer, Throttled, OutcomeUnknown */
 async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, call: Call): Promise<NotifyOutcome> {
-  const outcome = await failTask(dependencies, { waiter, error: withdrawn({ key: waiter.key }) }, call);
+  const outcome = await failTask(dependencies, { waiter, error: errorOfFlagged({ key: waiter.key }) }, call);
   if (outcome !== 'unanswered') return outcome;
   const detail = 'Step Functions did not respond, and the task may still wait: send the call again';
   throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });

@@ -16,8 +16,9 @@ export interface ExecutionRules {
 export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
 
 /**
- * Refuses executions of another account or region: the service cannot find out whether such an execution has ended, so it would never free the lease, or
- * would free it while the target runs. Refuses executions of another team too, because they must not decide how long a lease of this team lasts.
+ * Refuses executions of another account or region: the service cannot find out whether such an execution has ended, so
+ * it would never free the lease, or would free it while the target runs. Refuses executions of another team too,
+ * because they must not decide how long a lease of this team lasts.
  * @param named the ARNs by the fields that hold them
  * @throws HoldfastError InvalidRequest naming each field at fault
  */
@@ -80,7 +81,10 @@ function isAllowedName(rules: ExecutionRules, arn: string): boolean {
   return new RegExp(`^${pattern.join('.*')}$`).test(name) || isWrapper(rules, arn, undefined);
 }
 
-/** Whether the ARN belongs to an `exclusive` state machine of this deployment. @param namespace of this namespace, or of any if undefined */
+/**
+ * Whether the ARN belongs to an `exclusive` state machine of this deployment.
+ * @param namespace of this namespace, or of any if undefined
+ */
 function isWrapper({ service }: ExecutionRules, arn: string, namespace: string | undefined): boolean {
   const name = nameOf(arn);
   if (service === undefined || isDurable(arn)) return false;

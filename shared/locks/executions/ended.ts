@@ -7,21 +7,22 @@ import type { ExecutionEndedInput } from '../calls/inputs.ts';
 import { handOffToLine } from '../calls/release.ts';
 import { BOUND_SECONDS, type LeaseDependencies, memoized } from '../dependencies.ts';
 import { sendRepairAt } from '../line/delayed-repair.ts';
-import { handOff, MOST_GOING } from '../line/hand-off.ts';
+import { handOff, MAX_ENDED_BY_HAND_OFF } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { executionAt, readKey, secondsOf, ttlOfRecord } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
-import { setting, writeAnew } from '../record/versions.ts';
+import { setting, writeNewVersion } from '../record/versions.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
 import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
 import { executionState, type Work, workOf } from './state.ts';
 
 /**
- * Takes an execution that has ended out of all lines, and ends its grants (docs/protocols/executions.md). Two passes call this: one at the end, and one
- * `again` a while later, when the calls that the execution had under way have ended too. A redriven execution keeps what it has received since. A failure of
- * one key or query does not stop the others, because any caller can write a record that names an execution. The order of the keys is random, so that tries
+ * Takes an execution that has ended out of all lines, and ends its grants (docs/protocols/executions.md). Two passes
+ * call this: one at the end, and one (`again`) a while later, when the calls that the execution had under way have
+ * ended too. A redriven execution keeps what it has received since. A failure of one key or query does not stop the
+ * others, because any caller can write a record that names an execution. The order of the keys is random, so that tries
  * that run out of time do not miss the same keys each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
  */
@@ -29,15 +30,15 @@ export function endExecution(dependencies: LeaseDependencies) {
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
-    const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
-    const reported = { execution, settled: again, status, stoppedAt: stopDate };
+    const counts: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
+    const reported = { execution, isSecondPass: again, status, stoppedAt: stopDate };
     const waiters = [...keys.values()].flatMap((tickets) => tickets.map(joinedBy));
     const judgeTickets = memoized(() => judgeOf(dependencies, { ...reported, grants: waiters }, call));
-    const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, ended };
+    const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, counts };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
       await endInKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
-    return ended;
+    return counts;
   };
 }
 
@@ -74,7 +75,7 @@ interface ExecutionInKey extends Reported {
   /** Judges the tickets, with a single question in the whole pass. */
   judgeTickets(): Promise<Judge>;
   /** The counts of the pass so far. */
-  ended: ExecutionEnded;
+  counts: ExecutionEnded;
 }
 
 /** A ticket as a grant for the judgement: the execution was running when the call or task joined. */
@@ -85,12 +86,12 @@ const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 async function endInKey(dependencies: LeaseDependencies, leaving: ExecutionInKey, call: Call): Promise<void> {
-  const { key, execution, settled, askedAt, ended } = leaving;
+  const { key, execution, isSecondPass, askedAt, counts } = leaving;
   const leaveLine = async (ticket: string) => {
     await deleteWaiter(dependencies, { key, ticket }, call);
-    ended.tickets++;
+    counts.tickets++;
   };
-  const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt }, call);
+  const forget = () => isSecondPass && forgetExecution(dependencies, { key, execution, askedAt }, call);
   const record = await readKey(dependencies, key, call);
   const isIn = leaving.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
   if (!isIn) return void (await forget());
@@ -102,9 +103,9 @@ async function endInKey(dependencies: LeaseDependencies, leaving: ExecutionInKey
   const waiting = tickets.filter((ticket) => !granted.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
   if (waiting.length > 0) await handOffToLine(dependencies, { record: await readKey(dependencies, key, call) }, call);
-  const counts = await endGrantsOf(dependencies, leaving, call);
-  add(ended, counts);
-  if (counts.goesOn) return;
+  const ended = await endGrantsOf(dependencies, leaving, call);
+  add(counts, ended);
+  if (ended.goesOn) return;
   for (const ticket of tickets) if (granted.has(ticket)) await leaveLine(ticket);
   if (tickets.length === leaving.tickets.length) await forget();
 }
@@ -125,8 +126,8 @@ interface EndedCounts extends GrantCounts {
 }
 
 /**
- * Ends the grants of an execution that has ended, and hands off their room, or lets them go on for their grace. If another execution works under a
- * grant (`target`) and runs, the grant passes to that execution, and ends with it.
+ * Ends the grants of an execution that has ended, and hands off their room, or lets them go on for their grace. If
+ * another execution works under a grant (`target`) and runs, the grant passes to that execution, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endGrantsOf(
@@ -134,54 +135,54 @@ export async function endGrantsOf(
   held: GrantsOfExecution,
   call: Call,
 ): Promise<EndedCounts> {
-  const { key, execution, settled, only } = held;
-  const ended: EndedCounts = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
+  const { key, execution, isSecondPass, only } = held;
+  const counts: EndedCounts = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
   const count = ({ granted = 0, ...more }: Partial<EndedCounts>) => {
-    add(ended, more);
-    ended.granted += granted;
+    add(counts, more);
+    counts.granted += granted;
   };
   for (let seen = held.seen; ; seen = undefined) {
     const record = seen ?? (await readKey(dependencies, key, call));
     const own = record.entries.filter((entry) => entry.execution === execution && entry.id === (only ?? entry.id));
-    if (own.length === 0) return ended;
+    if (own.length === 0) return counts;
     // Judge again after each read: the execution may have been redriven since, and may have received a grant again, under a new version.
     const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
     const ending = own.flatMap((entry) => {
       const verdict = judge(entry);
       return verdict ? [{ entry, ...verdict }] : [];
     });
-    ended.goesOn = ending.length < own.length;
-    if (ending.length === 0) return ended;
+    counts.goesOn = ending.length < own.length;
+    if (ending.length === 0) return counts;
     const { finished, running, unknown } = await sortByTarget(dependencies, ending, call);
     for (const { entry, target } of running) {
       const outcome = await passToTarget(dependencies, { key, entry, target }, call);
-      if (outcome === 'passed') ended.kept++;
+      if (outcome === 'passed') counts.kept++;
       // The target ended before it had the grant, so the pass of its own end found nothing.
-      if (outcome === 'ended') count(await endGrantsOf(dependencies, { key, execution: target, settled }, call));
+      if (outcome === 'ended') count(await endGrantsOf(dependencies, { key, execution: target, isSecondPass }, call));
     }
     if (running.length > 0) continue;
-    const { atOnce, graced } = await giveGraces(dependencies, { record, finished }, call);
+    const { endNow, graced } = await giveGraces(dependencies, { record, finished }, call);
     count({ graced });
-    if (atOnce.length < finished.length) continue;
-    if (finished.length === 0) return { ...ended, kept: ended.kept + unknown.length };
-    count(await endFinished(dependencies, { record, finished: atOnce }, call));
+    if (endNow.length < finished.length) continue;
+    if (finished.length === 0) return { ...counts, kept: counts.kept + unknown.length };
+    count(await endFinished(dependencies, { record, finished: endNow }, call));
   }
 }
 
-/** Gives their grace to the grants that have one. @returns those that end at once, and how many go on */
+/** Gives each grant that has a grace its grace. @returns the grants that end now, and how many go on */
 async function giveGraces(
   dependencies: LeaseDependencies,
   { record: { key }, finished }: { record: KeyRecord; finished: readonly FinishedGrant[] },
   call: Call,
-): Promise<{ atOnce: HolderEntry[]; graced: number }> {
-  const atOnce: HolderEntry[] = [];
+): Promise<{ endNow: HolderEntry[]; graced: number }> {
+  const endNow: HolderEntry[] = [];
   let graced = 0;
   for (const { entry, work } of finished) {
     const until = graceEnd(dependencies, { entry, work });
-    if (until === undefined) atOnce.push(entry);
+    if (until === undefined) endNow.push(entry);
     else if (await giveGrace(dependencies, { key, entry, until }, call)) graced++;
   }
-  return { atOnce, graced };
+  return { endNow, graced };
 }
 
 /** A grant whose work has ended, and how the work ended. */
@@ -203,11 +204,11 @@ interface SortedByTarget {
 /** Sorts grants whose execution has ended by what became of their work. */
 async function sortByTarget(
   dependencies: LeaseDependencies,
-  ended: readonly EndingGrant[],
+  ending: readonly EndingGrant[],
   call: Call,
 ): Promise<SortedByTarget> {
   const sorted: SortedByTarget = { finished: [], running: [], unknown: [] };
-  for (const { entry, ...asked } of ended) {
+  for (const { entry, ...asked } of ending) {
     const { target } = entry;
     const work = await workOf(dependencies, { target, ...asked }, call);
     if (work === 'unknown') sorted.unknown.push(entry);
@@ -223,15 +224,17 @@ async function endFinished(
   { record, finished }: { record: KeyRecord; finished: readonly HolderEntry[] },
   call: Call,
 ): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
-  const ending = finished.slice(0, MOST_GOING).map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
+  const ending = finished
+    .slice(0, MAX_ENDED_BY_HAND_OFF)
+    .map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
   const remaining = new Set(current.entries.map(({ id }) => id));
   return { freed: ending.filter(({ entry }) => !remaining.has(entry.id)).length, granted: granted.length };
 }
 
 /**
- * Passes a grant to the target, with whose end it then ends. The version is new, so that calls that have read the grant as that of the ended execution
- * cannot end it.
+ * Passes a grant to the target. From then on, the grant ends with the target. The version is new, so that calls that have read the grant
+ * while the ended execution had it cannot end it.
  * @returns `lost`: the grant has changed since it was read. `ended`: the target had ended before it had the grant
  */
 async function passToTarget(
@@ -250,14 +253,15 @@ async function passToTarget(
     values: { ...values, ':target': text(target) },
     ...(isBound(entry) && { ttl: ttlOfRecord(entry.path, { now, expiresAt }) }),
   };
-  const { won } = await writeAnew(dependencies, update, call);
+  const { won } = await writeNewVersion(dependencies, update, call);
   if (!won) return 'lost';
   return (await executionState(dependencies, target, call)) === 'ended' ? 'ended' : 'passed';
 }
 
 /**
- * The end of the grace of a grant whose work has ended (docs/protocols/executions.md#grace). Step Functions does not stop a function that the execution has
- * started. So after an abnormal end the function may still work, and count on the expiry that it received. Nobody works under a grant that was not claimed.
+ * The end of the grace of a grant whose work has ended (docs/protocols/executions.md#grace). Step Functions does not
+ * stop a function that the execution has started. So after an abnormal end the function may still work, and count on
+ * the expiry that it received. Nobody works under a grant that was not claimed.
  *
  *   the execution ends       + graceMs, or the expiry if that is earlier
  *           |------- grace -------|--- the grant has expired
@@ -290,13 +294,14 @@ async function giveGrace(
     remove: [executionAt(path), '#h.y', '#h.n', '#h.j', '#h.z'],
     ttl: ttlOfRecord(path, { now: dependencies.clock.now(), expiresAt: until }),
   };
-  const { won, record } = await writeAnew(dependencies, update, call);
+  const { won, record } = await writeNewVersion(dependencies, update, call);
   if (won && record.mark !== undefined) await sendRepairAt(dependencies, { key, endsAt: until }, call);
   return won;
 }
 
 /**
- * Ends a bound grant for the clean-up, if it is as reported and its execution has ended. If the key has a line, the grant is left to a look.
+ * Ends a bound grant for the clean-up, if it is as reported and its execution has ended. If the key has a line, the
+ * grant is left to a look.
  * @returns why the grant was spared, or undefined if it has ended
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -10,7 +10,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { EXECUTION_ROW } from '../line/waiters.ts';
 import { ttlAfter } from '../record/requests.ts';
 
-// The rows of executions in the waiters table. By the index of that table, the end of an execution finds the keys of which it may hold permits.
+// The rows of executions in the waiters table. When an execution ends, the index of that table finds the keys at which it may hold permits.
 
 /** The longest call. A row that is younger may belong to a call that is about to receive its permit. */
 const LONGEST_CALL_MS = 60_000;
@@ -26,8 +26,8 @@ const executionRow = ({ key, execution }: OfExecution): Item => ({
 });
 
 /**
- * Notes that the execution may hold permits of the key (docs/protocols/executions.md#rows-of-executions). Call this before the permit is granted: a permit
- * that no index finds would keep its room for its whole ttl.
+ * Notes that the execution may hold permits of the key (docs/protocols/executions.md#rows-of-executions). Call this
+ * before the permit is granted: a permit that no index finds would keep its room for its whole ttl.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function noteExecution(
@@ -83,7 +83,8 @@ export async function keysOf(
       failed(error);
       return [];
     });
-  // The order matters: a ticket may receive its lease between the queries. Its row is then in the first answer, although the index of leases lags.
+  // The order matters: a ticket may receive its lease between the queries. Its row is then in the first answer,
+  // although the index of leases lags.
   const rows = await queryIndex(dependencies.waitersTable);
   const leases = await queryIndex(dependencies.table);
   const keys = Map.groupBy([...rows, ...leases], ({ key }) => key?.S ?? '');

@@ -3,9 +3,9 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HolderEntry } from '../record/record.ts';
 import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
 
-// Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement), for grants of keys and of slots, with or without a
-// ttl. Every write that ends a grant requires the version that was read before the question, because a redriven execution may have received the grant
-// again since.
+// Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement), for grants of keys
+// and of slots, with or without a ttl. Every write that ends a grant requires the version that was read before the
+// question, because a redriven execution may have received the grant again since.
 //
 //   last answer             end of the execution        question
 //        |--------------------------|----------------------|       the grant has ended
@@ -13,10 +13,10 @@ import { type Described, describeExecution, type End, endBy, SETTLED_MS } from '
 //   end of the execution    last answer                 question
 //        |--------------------------|----------------------|       the execution was redriven, so the grant goes on
 
-/** An answer of AWS may describe the execution as it was up to this long ago. */
+/** How far an answer of AWS may lag behind the state of the execution. */
 const MAX_LAG_MS = 60_000;
 
-/** A grant of an execution. Or a waiter of it, whose `acquiredAt` is when it joined. */
+/** A grant of an execution, or a waiter, whose `acquiredAt` is when it joined. */
 type Answered = Pick<HolderEntry, 'acquiredAt' | 'answeredAt'>;
 
 /** When a call or a task last received the grant. If anybody read that answer, the execution was running then. */
@@ -25,8 +25,8 @@ const answeredAtOf = ({ acquiredAt, answeredAt = 0 }: Answered): number => Math.
 /** What a call knows about an execution that may have ended. */
 export interface Reported {
   execution: string;
-  /** Whether this is the second pass. */
-  settled?: boolean | undefined;
+  /** Whether this is the second pass, when every call of the execution has ended. */
+  isSecondPass?: boolean | undefined;
   /** The status at the end, as the event says. A look does not know it. */
   status?: string | undefined;
   /** When the execution ended, in epoch milliseconds, as the event says. A look does not know it. */
@@ -46,8 +46,9 @@ export interface EndOfHolder {
 export type Judge = (grant: Answered) => EndOfHolder | undefined;
 
 /**
- * Asks AWS about an execution that may have ended, to judge its grants. Read the grants before you call this. The first pass has the time of the end from
- * the event, and asks only if a grant was answered so shortly before that clocks may differ about the order.
+ * Asks AWS about an execution that may have ended, to judge its grants. Read the grants before you call this. The first
+ * pass has the time of the end from the event, and asks only if a grant was answered so shortly before the end that
+ * clocks may disagree about the order.
  * @throws HoldfastError as `describeExecution`
  */
 export async function judgeOf(
@@ -55,16 +56,16 @@ export async function judgeOf(
   { grants, ...reported }: Reported & { grants: readonly Answered[] },
   call: Call,
 ): Promise<Judge> {
-  const { execution, settled = false, status, stoppedAt } = reported;
+  const { execution, isSecondPass = false, status, stoppedAt } = reported;
   const { clock, clockSkewMs } = dependencies;
-  const isFirstPass = !settled && status !== undefined && stoppedAt !== undefined;
+  const isFirstPass = !isSecondPass && status !== undefined && stoppedAt !== undefined;
   const surelyBefore = Number(stoppedAt) - clockSkewMs;
   const isClose = (grant: Answered) => answeredAtOf(grant) > surelyBefore && answeredAtOf(grant) <= Number(stoppedAt);
   if (isFirstPass && !grants.some(isClose)) return endsUpTo(surelyBefore, { status, stoppedAt });
   const askedAt = clock.now();
   const described = await describeExecution(dependencies, execution, call);
-  if (!isFirstPass) return judgeBy(described, { askedAt, settled, status, clockSkewMs });
-  // Without a redrive since, the close answers came before the end too.
+  if (!isFirstPass) return judgeBy(described, { askedAt, isSecondPass, status, clockSkewMs });
+  // If the execution was not redriven since, the answers close to its end came before it too, so those grants have ended.
   const isWithoutRedrive = saysState(described) && !(Number(described.redrivenAt) >= surelyBefore);
   return endsUpTo(isWithoutRedrive ? stoppedAt : surelyBefore, { status, stoppedAt });
 }
@@ -77,15 +78,15 @@ const endsUpTo =
   (grant) =>
     answeredAtOf(grant) <= cut ? { end: endBy(status), settled: false, endedAt: stoppedAt } : undefined;
 
-interface JudgedExecution extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'settled' | 'status'> {
+interface JudgedExecution extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'isSecondPass' | 'status'> {
   /** Epoch milliseconds. */
   askedAt: number;
 }
 
-/** Judges, by the answer of AWS, the grants that were read before the question. */
+/** Judges the grants that were read before the question by what AWS answered. */
 export function judgeBy(
   described: Described,
-  { askedAt, settled = false, status, clockSkewMs }: JudgedExecution,
+  { askedAt, isSecondPass = false, status, clockSkewMs }: JudgedExecution,
 ): Judge {
   const { state, redrivenAt = Number.NEGATIVE_INFINITY, stoppedAt = Number.NEGATIVE_INFINITY } = described;
   const isSettled = (endedAt: number) => endedAt + SETTLED_MS <= askedAt;
@@ -101,6 +102,6 @@ export function judgeBy(
     // Answered after the end that AWS reports: the status may be from before a redrive. It cannot be older than MAX_LAG_MS.
     if (answeredAt > stoppedAt && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
     const endedAt = Math.max(stoppedAt, answeredAt);
-    return { end: endBy(described.status ?? status), settled: settled || isSettled(endedAt), endedAt };
+    return { end: endBy(described.status ?? status), settled: isSecondPass || isSettled(endedAt), endedAt };
   };
 }

@@ -4,9 +4,9 @@ import { ASK_EVERY_MS, type LeaseDependencies } from '../dependencies.ts';
 import { type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import { endGrantsOf } from './ended.ts';
-import { canAsk, type DueKey, isDue, type Looked, leftToNextLook, MOST_LOOKS, NOTHING } from './questions.ts';
+import { canAsk, type DueKey, isDue, type Looked, leftToNextLook, MAX_LOOKS, NOTHING } from './questions.ts';
 
-interface LookAtExecution {
+interface LookOptions {
   record: KeyRecord;
   /** About how many executions the call may ask. */
   most?: number;
@@ -15,13 +15,14 @@ interface LookAtExecution {
 }
 
 /**
- * Asks about the executions that hold a key, and ends the grants of executions that have ended (docs/protocols/bound.md#the-look). Does nothing if a call
- * has asked in the last 30 seconds. One question serves all grants of an execution.
+ * Asks about the executions that hold a key, and ends the grants of executions that have ended
+ * (docs/protocols/bound.md#the-look). Does nothing if a call has asked in the last 30 seconds. One question serves all
+ * grants of an execution.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function lookAtGrants(
   dependencies: LeaseDependencies,
-  { record, most = MOST_LOOKS, withTtl = false }: LookAtExecution,
+  { record, most = MAX_LOOKS, withTtl = false }: LookOptions,
   call: Call,
 ): Promise<Looked> {
   const now = dependencies.clock.now();
@@ -53,8 +54,8 @@ interface ExecutionTurn {
 }
 
 /**
- * The executions about which a look may ask, by the fences of their grants: first those after the last execution that was asked about, and then from the
- * beginning, so that each has its turn before any has a second one.
+ * The executions about which a look may ask, by the fences of their grants: first those after the last execution that
+ * was asked about, and then from the beginning, so that each has its turn before any has a second one.
  */
 function turnsOf(
   { entries, mark, lookedTo = 0 }: KeyRecord,
@@ -73,9 +74,9 @@ function turnsOf(
 const ASK_ABOUT_TTL_AFTER_MS = 60_000;
 
 /**
- * Whether to ask about the execution of a grant. A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound
- * grant is worth it even without a mark, because a task that was not notified may have the only ticket. A grant that is not claimed yet ends with the
- * grant window.
+ * Whether to ask about the execution of a grant. A grant with a ttl is worth a question only if others wait for the
+ * key, which the mark shows. A bound grant is worth it even without a mark, because a task that was not notified may
+ * have the only ticket. A grant that is not claimed yet ends with the grant window.
  */
 const isWorthAsking = (
   entry: HolderEntry,
@@ -85,7 +86,10 @@ const isWorthAsking = (
   entry.claimTtlMs === undefined &&
   (isBound(entry) || (isMarked && entry.acquiredAt + ASK_ABOUT_TTL_AFTER_MS <= now));
 
-/** Notes the look in the record, so that no other call asks for a while. @returns the record after the write, or undefined if another call asks now */
+/**
+ * Notes the look in the record, so that no other call asks for a while.
+ * @returns the record after the write, or undefined if another call asks now
+ */
 async function noteLook(
   dependencies: LeaseDependencies,
   { record: { key }, now, to }: { record: KeyRecord; now: number; to: number },
@@ -113,12 +117,12 @@ export async function lookBeside(dependencies: LeaseDependencies, record: KeyRec
 /** Reads a key, and looks at its holders, for the schedule. */
 export const lookAtKey = async (
   dependencies: LeaseDependencies,
-  { key, ...looking }: Omit<LookAtExecution, 'record'> & { key: string },
+  { key, ...looking }: Omit<LookOptions, 'record'> & { key: string },
   call: Call,
 ): Promise<Looked> => lookAtGrants(dependencies, { ...looking, record: await readKey(dependencies, key, call) }, call);
 
 /** @returns the key, if the schedule should ask about the executions of its holders. @param withTtl whether grants with a ttl count too */
 export function dueKeyOf(record: KeyRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
-  const most = Math.min(MOST_LOOKS, turnsOf(record, { withTtl, now }).length);
+  const most = Math.min(MAX_LOOKS, turnsOf(record, { withTtl, now }).length);
   return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;
 }

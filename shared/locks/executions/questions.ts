@@ -5,16 +5,16 @@ import { hasClient } from '../line/notify.ts';
 import { isDurable } from './allowed.ts';
 
 /**
- * The most questions of a run about holders. DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second, and the passes at the
- * end of executions need it more.
+ * The most questions of a run about holders. DescribeExecution has a quota for the whole account, which refills by 10
+ * to 15 a second, and the passes at the end of executions need it more.
  */
-const MOST_HOLDERS = 200;
+const MAX_HOLDERS = 200;
 
 /** The most questions of a run about tasks that are next and keep others out. */
-const MOST_TASKS = 100;
+const MAX_TASKS = 100;
 
-/** A look asks about at most this many executions. */
-export const MOST_LOOKS = 5;
+/** How many executions a look asks about at most. */
+export const MAX_LOOKS = 5;
 
 /** A key with holders about whose executions no call has asked for a while. */
 export interface DueKey {
@@ -40,13 +40,13 @@ export interface Questions {
 }
 
 export const newQuestions = (): Questions => ({
-  ...{ holders: MOST_HOLDERS, tasks: MOST_TASKS, withTtl: true, due: new Map(), isCutShort: false },
+  ...{ holders: MAX_HOLDERS, tasks: MAX_TASKS, withTtl: true, due: new Map(), isCutShort: false },
 });
 
 /** The questions of a delayed repair. They are few, because a key may have many such repairs. */
 export const questionsOfDelayedRepair = (): Questions => ({
   ...newQuestions(),
-  holders: MOST_LOOKS,
+  holders: MAX_LOOKS,
   tasks: 0,
   withTtl: false,
 });
@@ -93,7 +93,7 @@ export async function askWithin(
   }
 }
 
-/** For up to this long, calls that are not next leave the question to the next waiter. Otherwise all of them would ask at the same moment. */
+/** How long calls that are not next may leave the question to the next waiter. Otherwise all of them would ask at the same moment. */
 export const LOOK_PATIENCE_MS = 15_000;
 
 /** Whether no call has asked about the holders for `ASK_EVERY_MS`, by the record. */

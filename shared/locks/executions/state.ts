@@ -13,9 +13,10 @@ const MISSING = new Set(['ExecutionDoesNotExist', 'ResourceNotFoundException']);
 const FOREIGN = new Set(['InvalidArn', 'InvalidParameterValueException']);
 
 /**
- * Describes an execution of Step Functions or of a durable function. The answer is eventually consistent, so it may not show the last moments.
- * @throws HoldfastError Throttled, Unavailable, even if access is denied to an execution that the deployment may describe: to free the lease of an
- * execution that runs would be worse than to wait for the permission
+ * Describes an execution of Step Functions or of a durable function. The answer is eventually consistent, so it may not
+ * show the last moments.
+ * @throws HoldfastError Throttled, Unavailable, even if access is denied to an execution that the deployment may
+ * describe: to free the lease of an execution that runs would be worse than to wait for the permission
  */
 export async function describeExecution(dependencies: LeaseDependencies, arn: string, call: Call): Promise<Described> {
   const question = isDurable(arn) ? askLambda(dependencies, arn, call) : askStepFunctions(dependencies, arn, call);
@@ -34,7 +35,10 @@ export async function describeExecution(dependencies: LeaseDependencies, arn: st
 export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
   (await describeExecution(...asked)).state;
 
-/** How an execution ended. `failed`: with any other status than SUCCEEDED, or with an unknown one. Functions that it started may still work. */
+/**
+ * How an execution ended. `failed`: with any other status than SUCCEEDED, or with an unknown one. Functions that it
+ * started may still work.
+ */
 export type End = 'succeeded' | 'failed';
 
 export const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
@@ -60,14 +64,15 @@ export async function workOf(
 }
 
 /**
- * How long after its end an execution may still have calls under way, or a target that is about to start. The second pass comes after this time.
+ * How long after its end an execution may still have calls under way, or a target that is about to start. The second
+ * pass comes after this time.
  */
 export const SETTLED_MS = 90_000;
 
 /**
- * The state of an execution. `missing`: it never started, or ended longer ago than AWS remembers. `foreign`: AWS does not say, because the execution
- * belongs to another account or region, to an Express workflow, or to a state machine or function that the deployment may not describe. Third-party clients
- * may write records that name such executions.
+ * The state of an execution. `missing`: it never started, or ended longer ago than AWS remembers. `foreign`: AWS does
+ * not say, because the execution belongs to another account or region, to an Express workflow, or to a state machine or
+ * function that the deployment may not describe. Third-party clients may write records that name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
@@ -111,14 +116,17 @@ async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, c
 /** The longest pauses before a question is sent again, in milliseconds. An account may ask about fifteen times a second. */
 const ASK_PAUSES_MS = [400, 1200];
 
-const IS_TEMPORARY = [isThrottlingError, isTransientError, isServerError];
+const temporaryFailures = [isThrottlingError, isTransientError, isServerError];
 
-/** Sends a question, and sends it again after temporary failures: the client itself makes a single try, because messages to tasks must not be repeated. */
+/**
+ * Sends a question, and sends it again after temporary failures: the client itself makes a single try, because messages
+ * to tasks must not be repeated.
+ */
 async function askAgain({ clock, ids }: LeaseDependencies, send: Ask, call: Call): Promise<Attempt<Described>> {
   const pauses = ASK_PAUSES_MS.values();
   for (;;) {
     const tried = await send();
-    if ('output' in tried || !IS_TEMPORARY.some((isSuch) => isSuch(tried.error as never))) return tried;
+    if ('output' in tried || !temporaryFailures.some((isFailure) => isFailure(tried.error as never))) return tried;
     const { value: mostMs } = pauses.next();
     if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
     await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));

@@ -6,8 +6,8 @@ import type { GrantOnRecord } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
 import { leftToSchedule } from './notify.ts';
-import { deleteWaiter, getWaiter, isTask, placeOf, type WaitingCall, withdrawn } from './waiters.ts';
-import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, getCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
+import { deleteWaiter, errorOfFlagged, getWaiter, isTask, placeOf, type WaitingCall } from './waiters.ts';
+import { deleteOwnUnlessFlagged, deleteUnlessFlagged, getFlagged, KEEP_POSITION_MS } from './waiting-calls.ts';
 
 // How a call makes its grant from the line a full grant, and how it leaves the line without one.
 //
@@ -21,7 +21,7 @@ const MAX_CLAIM_RENEWALS = 4;
 /** Duplicate calls may change the grant before this call does, usually one time each. */
 const MAX_CLAIM_CONFLICTS = 20;
 
-interface Claiming {
+interface ClaimOptions {
   /** The record that shows the grant of the request, as last seen. */
   record: KeyRecord;
   /** The ticket of this call, if it has one. */
@@ -38,16 +38,16 @@ interface Claiming {
  * @returns undefined if the request no longer has such a grant
  * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
  */
-export async function claim(lockCall: LockCall, claiming: Claiming): Promise<GrantOnRecord | undefined> {
+export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise<GrantOnRecord | undefined> {
   const { dependencies, lock, call } = lockCall;
   const { ticket } = claiming;
   const { key } = lock.asked;
   const seen = lock.ownGrant(claiming.record);
   if (!isGrant(seen)) return undefined;
   const isOfAnotherWaiter = ticket !== undefined && ticket !== seen.ticket;
-  const flagged = isOfAnotherWaiter && (await getCancelled(dependencies, { key, ticket }, call));
-  if (flagged) throw withdrawn(flagged);
-  const remove = (row: string) => deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
+  const flagged = isOfAnotherWaiter && (await getFlagged(dependencies, { key, ticket }, call));
+  if (flagged) throw errorOfFlagged(flagged);
+  const remove = (row: string) => deleteUnlessFlagged(dependencies, { key, ticket: row }, call);
   const ownRows = rowsToDelete(lockCall, ticket);
   // Deleting the row beside the claim saves a round trip. A withdrawal that no longer finds the row finds the grant on record.
   const isBeside = !isOfAnotherWaiter && isDeletedBeside(lockCall, claiming, seen);
@@ -60,13 +60,13 @@ export async function claim(lockCall: LockCall, claiming: Claiming): Promise<Gra
   // A withdrawal flags the row before it reads the record. So either this call sees the flag, or the withdrawal sees the claim.
   const others = isBeside ? [] : [...new Set([...(grant.ticket === undefined ? [] : [grant.ticket]), ...ownRows])];
   const removed = isBeside ? beside : await inTurn(others, remove);
-  const withdrawnAt = removed.findIndex(({ cancelled }) => cancelled);
-  const { cancelled } = removed[withdrawnAt] ?? {};
-  if (cancelled) {
+  const flaggedAt = removed.findIndex(({ flagged }) => flagged);
+  const { flagged: flaggedRow } = removed[flaggedAt] ?? {};
+  if (flaggedRow) {
     // If another waiter of the request received the grant, its call may already have answered with it, so the grant must stay.
-    const isOfGrant = isBeside || others[withdrawnAt] === grant.ticket || ticket === grant.ticket;
+    const isOfGrant = isBeside || others[flaggedAt] === grant.ticket || ticket === grant.ticket;
     if (isOfGrant) await lock.giveUp(record);
-    throw withdrawn(cancelled);
+    throw errorOfFlagged(flaggedRow);
   }
   // The grant expired while the rows were deleted. Without this renewal, the call would wait behind its own grant.
   if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {
@@ -86,8 +86,8 @@ export async function claim(lockCall: LockCall, claiming: Claiming): Promise<Gra
 const rowsToDelete = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
   ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
 
-/** Deletes rows one by one, and stops at the first that was withdrawn. */
-async function inTurn<Row, Outcome extends { cancelled: unknown }>(
+/** Deletes rows one by one, and stops at the first that was flagged. */
+async function inTurn<Row, Outcome extends { flagged: unknown }>(
   rows: readonly Row[],
   remove: (row: Row) => Promise<Outcome>,
 ): Promise<Outcome[]> {
@@ -95,30 +95,33 @@ async function inTurn<Row, Outcome extends { cancelled: unknown }>(
   for (const row of rows) {
     const outcome = await remove(row);
     outcomes.push(outcome);
-    if (outcome.cancelled) break;
+    if (outcome.flagged) break;
   }
   return outcomes;
 }
 
-/** With less of the grant window left, the claim may be lost, and then the row must still keep the position of the call. */
-const SURE_MS = 1000;
+/**
+ * With less than this left of the grant window, the claim may be lost. The call then keeps its row until it has claimed, because the row
+ * keeps its position.
+ */
+const SAFE_WINDOW_LEFT_MS = 1000;
 
 /** Whether the call deletes its row at the same time as it claims the grant. The claim of a shared grant is lost too easily for that. */
 const isDeletedBeside = (
   { dependencies, lock }: LockCall,
-  { ticket, isOurs }: Claiming,
+  { ticket, isOurs }: ClaimOptions,
   { claimTtlMs, expiresAt }: Grant,
 ): boolean =>
   ticket !== undefined &&
   !isOurs &&
   lock.isAlone &&
   claimTtlMs !== undefined &&
-  expiresAt - dependencies.clock.now() >= SURE_MS;
+  expiresAt - dependencies.clock.now() >= SAFE_WINDOW_LEFT_MS;
 
 /** Writes the grant until it is a full grant with enough time left, or reads that a duplicate call has made it so. */
 async function claimFull(
   lockCall: LockCall,
-  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: Claiming,
+  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: ClaimOptions,
 ): Promise<(GrantOnRecord & { grant: Grant }) | undefined> {
   const { dependencies, lock } = lockCall;
   const { clock } = dependencies;
@@ -130,7 +133,7 @@ async function claimFull(
     const termsError = isAlive(grant, clock.now()) && lock.otherTerms(current);
     if (termsError) await refuseOtherTerms(lockCall, termsError, ticket);
     previous = grant.previous ?? previous;
-    if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
+    if (isOurs && hasHalfTtlLeft(grant, clock.now())) return { record: current, grant, repeated: false, previous };
     const how = nextWrite(grant, isOurs);
     if (how === 'renew' && renewals++ === MAX_CLAIM_RENEWALS) return undefined;
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
@@ -157,16 +160,19 @@ async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: H
 
 export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';
 
-/** Whether the request still has the grant. A grant that was not claimed counts even after its grant window: if nobody has changed it, the claim wins. */
+/**
+ * Whether the request still has the grant. A grant that was not claimed counts even after its grant window: if nobody
+ * has changed it, the claim wins.
+ */
 export const isAlive = (own: Grant | string | undefined, now: number): own is Grant =>
   isGrant(own) && (own.claimTtlMs !== undefined || own.expiresAt > now);
 
 /** Whether more than half of the ttl is left. A late response to the write may have used up the rest. */
-const isWorthIt = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean => (expiresAt - now) * 2 > ttlMs;
+const hasHalfTtlLeft = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean => (expiresAt - now) * 2 > ttlMs;
 
 /**
- * Ends the wait of a call whose deadline has passed, or whose row is gone (docs/protocols/queue.md#leave). A row stays for five seconds, for a caller that
- * asks again.
+ * Ends the wait of a call whose deadline has passed, or whose row is gone (docs/protocols/queue.md#leave). A row stays
+ * for five seconds, for a caller that asks again.
  * @returns a grant that the request received at the last moment
  * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
@@ -183,11 +189,12 @@ export async function leave(lockCall: LockCall, ticket: string): Promise<GrantOn
     }
     if (row && !isTask(row) && row.cancelledAt !== undefined)
       return refuseCall(lockCall, { record, ticket, reason: row });
-    const how = lock.ownGrant(record);
-    if (typeof how === 'string') return refuseEnded(lockCall, { record, ticket, reason: how });
+    const own = lock.ownGrant(record);
+    if (typeof own === 'string') return refuseEnded(lockCall, { record, ticket, reason: own });
     if (hasHandedOff || !lock.isMarked(record)) break;
-    // A call that leaves while the key is free must hand off, or the waiters behind it would not be served. Judge the record once more after that: it
-    // may show a grant to another waiter of the request, or a grant to this one by a call whose clock is behind.
+    // A call that leaves while the key is free must hand off, or the waiters behind it would not be served. Judge the
+    // record once more after that: it may show a grant to another waiter of the request, or a grant to this one by a
+    // call whose clock is behind.
     record = (await lock.handOff(record)).record;
   }
   if (!row) {
@@ -197,7 +204,8 @@ export async function leave(lockCall: LockCall, ticket: string): Promise<GrantOn
   const number = isTask(row) ? undefined : row.number;
   const lineOfCall = { key, granted: lock.ticketsOfHolders(record), ticket, record, number };
   const { isWhole, position, waiting } = await readPosition(dependencies, lineOfCall, call);
-  // A waiter that was withdrawn, or whose call has crashed, leaves the line without a write on the record. The hint must not count it any longer.
+  // A waiter that was withdrawn, or whose call has crashed, leaves the line without a write on the record. The hint
+  // must not count it any longer.
   const counted = lock.countsByHints(record);
   const inLine = waiting + 1;
   if (isWhole && counted && counted.inLine !== inLine) await lock.correctLineOut(counted.arrivals, inLine);
@@ -227,7 +235,7 @@ interface KeptPosition {
 }
 
 /** A call in line that cannot receive a grant any more. */
-interface Refusing<Reason> {
+interface RefusedCall<Reason> {
   record: KeyRecord;
   ticket: string;
   reason: Reason;
@@ -239,11 +247,11 @@ interface Refusing<Reason> {
  */
 export async function refuseEnded(
   lockCall: LockCall,
-  { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded'>,
+  { record, ticket, reason }: RefusedCall<'broken' | 'released' | 'superseded'>,
 ): Promise<never> {
   const { dependencies, lock, call } = lockCall;
   // A withdrawal flags the row before it ends the grant. If that was the reason, the call must answer that it was cancelled.
-  const flagged = await getCancelled(dependencies, { key: lock.asked.key, ticket }, call);
+  const flagged = await getFlagged(dependencies, { key: lock.asked.key, ticket }, call);
   return refuseCall(lockCall, { record, ticket, reason: flagged ?? reason });
 }
 
@@ -254,7 +262,7 @@ export async function refuseEnded(
  */
 export async function refuseCall(
   lockCall: LockCall,
-  { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded' | WaitingCall>,
+  { record, ticket, reason }: RefusedCall<'broken' | 'released' | 'superseded' | WaitingCall>,
 ): Promise<never> {
   const { dependencies, lock, call } = lockCall;
   const { key } = lock.asked;
@@ -263,7 +271,7 @@ export async function refuseCall(
   for (const row of isFlagged ? [ticket] : rowsToDelete(lockCall, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);
-  throw isFlagged ? withdrawn(reason) : lock.errorOfEnded(reason, record);
+  throw isFlagged ? errorOfFlagged(reason) : lock.errorOfEnded(reason, record);
 }
 
 /**
@@ -274,13 +282,13 @@ export async function leaveAfterGrant(
   { dependencies, lock, call }: LockCall,
   { granted, ticket }: { granted: GrantOnRecord; ticket: string },
 ): Promise<void> {
-  const remove = (row: string) => deleteOwnUnlessWithdrawn(dependencies, { ticket: row, asker: lock.asked }, call);
+  const remove = (row: string) => deleteOwnUnlessFlagged(dependencies, { ticket: row, asker: lock.asked }, call);
   const rows = canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket];
-  const flagged = (await inTurn(rows, remove)).find(({ cancelled }) => cancelled)?.cancelled;
+  const flagged = (await inTurn(rows, remove)).find((outcome) => outcome.flagged)?.flagged;
   if (!flagged) return;
   const own = lock.ownGrant(granted.record);
   // If another waiter of the request received the grant, its call may already have answered with it, so the grant must stay.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
   if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
-  throw withdrawn(flagged);
+  throw errorOfFlagged(flagged);
 }

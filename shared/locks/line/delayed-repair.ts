@@ -15,20 +15,20 @@ import { isOverdue, isTask, readWaiters, type Waiter } from './waiters.ts';
 const AGAIN_AFTER_SECONDS = 10;
 /** The clock of the function that receives a message may be behind the clock of the function that sent it. */
 const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
-/** If this many callers are before the first task, the line needs no repair: callers poll, and hand off. */
+/** How many callers before the first task make a delayed repair unnecessary: callers poll, and hand off. */
 const MAX_CALLERS_READ = 100;
 
 /** A waiter without room, and the record that shows its holders. */
-interface WaitingForRoom {
+interface BlockedWaiter {
   record: KeyRecord;
   asked: RoomRequest;
 }
 
 /**
- * When enough grants will have expired for a waiter. Infinite if no expiry makes enough room: the schedule ends bound grants, and serves keys that
- * third-party clients hold.
+ * When enough grants will have expired for a waiter. Infinite if no expiry makes enough room: the schedule ends bound
+ * grants, and serves keys that third-party clients hold.
  */
-const endOfHolders = ({ record, asked }: WaitingForRoom): number =>
+const endOfHolders = ({ record, asked }: BlockedWaiter): number =>
   record.thirdParty
     ? Number.POSITIVE_INFINITY
     : roomAt({ ...record, entries: record.entries.filter((entry) => !isBound(entry)) }, asked, 0);
@@ -36,7 +36,7 @@ const endOfHolders = ({ record, asked }: WaitingForRoom): number =>
 /** Sends a delayed repair for when enough grants have expired for a waiter, unless no expiry makes enough room. */
 export async function sendRepairAtRoom(
   dependencies: LeaseDependencies,
-  waiting: WaitingForRoom,
+  waiting: BlockedWaiter,
   call: Call,
 ): Promise<void> {
   const endsAt = endOfHolders(waiting);
@@ -44,9 +44,9 @@ export async function sendRepairAtRoom(
 }
 
 /**
- * Sends the next delayed repair, after a repair has found that the holders extended their grants, and a task still waits behind them. SQS may deliver a
- * message twice. If each copy sent the next message, messages would multiply. So the record notes when the next message arrives, and a copy that finds
- * the note sends nothing.
+ * Sends the next delayed repair, after a repair has found that the holders extended their grants, and a task still
+ * waits behind them. SQS may deliver a message twice. If each copy sent the next message, messages would multiply. So
+ * the record notes when the next message arrives, and a copy that finds the note sends nothing.
  * @param next the next waiter
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

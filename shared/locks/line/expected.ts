@@ -2,8 +2,8 @@ import type { Ids } from '../../surroundings/ids.ts';
 import { isAloneIn, type KeyRecord } from '../record/record.ts';
 import type { LinePosition } from './listed-waiters.ts';
 
-// Estimates when the turn of a caller comes, and decides whether its call is held until then (docs/protocols/places.md#terms). A simulation chose the
-// numbers. No promise depends on them, only time and cost.
+// Estimates when the turn of a caller comes, and decides whether its call is held until then
+// (docs/protocols/places.md#terms). A simulation chose the numbers. No promise depends on them, only time and cost.
 //
 //   the holder's turn       the turns ahead              the caller's turn
 //   |--- age ---|-- left --|-- usual --|-- usual --| ... |
@@ -13,9 +13,12 @@ import type { LinePosition } from './listed-waiters.ts';
 const SOON_MS = 1000;
 /** A held call that is not at the front ends early if its turn is now expected later than this. */
 const MOVED_MS = 4 * SOON_MS;
-/** Up to this position, or the number of holders, calls are held even if the present turn lasts long: when it ends, theirs may come within `SOON_MS`. */
+/**
+ * Calls up to this position, or up to the number of holders (at most `MAX_FRONT`), are held even if the current turn
+ * lasts long, because their own may come within `SOON_MS` of its end.
+ */
 const FRONT = 8;
-const MOST_FRONT = 16;
+const MAX_FRONT = 16;
 /** Calls up to this position may take the last slots. */
 const FIRST = 4;
 
@@ -28,19 +31,25 @@ const BETWEEN_MS = 12;
 /** This many turns ahead count as usual turns, and all further turns as mean turns. */
 const BY_USUAL = 3;
 
-/** A caller sleeps for this part of the expected time, because turns may be shorter than expected. The first two use `FRONT_PART`. */
+/**
+ * A caller sleeps for this part of the expected time, because turns may be shorter than expected. The first two callers
+ * in line sleep for `FRONT_PART`.
+ */
 const PART = 0.5;
 const FRONT_PART = 0.25;
 const MIN_SLEEP_MS = 100;
-/** The longest sleep: a minute, or two mean turns if that is longer. */
+/**
+ * The longest sleep: a minute, or two mean turns if that is longer, but never more than `MAX_ADVISED_SLEEP_MS`. The
+ * next waiter sleeps for at most `MAX_NEXT_SLEEP_MS`.
+ */
 const CAP_MS = 60_000;
 const CAP_TURNS = 2;
-const MOST_SLEEP_MS = 300_000;
-const MOST_FIRST_MS = 10_000;
+const MAX_ADVISED_SLEEP_MS = 300_000;
+const MAX_NEXT_SLEEP_MS = 10_000;
 
-/** How long a free key is left to each caller that sleeps: this part of the usual turn, and at least `LEAST_PATIENCE_MS`. */
+/** How long a free key is left to each caller that sleeps: this part of the usual turn, and at least `MIN_SLEEPER_PATIENCE_MS`. */
 const PATIENCE_PART = 1 / 8;
-const LEAST_PATIENCE_MS = 10;
+const MIN_SLEEPER_PATIENCE_MS = 10;
 
 const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
 
@@ -50,13 +59,13 @@ const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
 
 /** How long a key that came free is left to sleepers, in milliseconds. @param asleep how many sleepers are before the caller */
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
-  (asleep * Math.max(LEAST_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
+  (asleep * Math.max(MIN_SLEEPER_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
 /** What is known of the turn of a caller. */
 export interface Turn extends Pick<LinePosition, 'position' | 'asleep'> {
   record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
   now: number;
-  /** Since when the key has had room for the caller. Undefined if it has none. */
+  /** Since when the key has had room for the caller. Undefined if it does not have room. */
   freeSince: number | undefined;
 }
 
@@ -70,7 +79,7 @@ const agesOf = ({ entries }: Pick<KeyRecord, 'entries'>, now: number): number[] 
 /** In how many milliseconds the turn of a caller comes. */
 export interface Expected {
   inMs: number;
-  /** The time if the present turn, and all turns ahead, have the usual length. */
+  /** The time if the current turn, and all turns ahead, have the usual length. */
   usualMs: number;
 }
 
@@ -92,14 +101,14 @@ export function expectedTurn({ record, position, asleep, now, freeSince }: Turn)
 }
 
 /**
- * Why a call is held. Each reason may take another part of the slots (held-calls.ts). `first`: the next waiter, whose turn is not near. `plain`: its
- * caller cannot sleep.
+ * Why a call is held. Each reason may take another part of the slots (held-calls.ts). `first`: the next waiter, whose
+ * turn is not near. `plain`: its caller cannot sleep.
  */
 export type HeldFor = 'front' | 'soon' | 'first' | 'plain';
 
 /** @returns why to hold the call, if a slot is free. Undefined if its caller must sleep */
 export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
-  const isFront = position <= Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
+  const isFront = position <= Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
   if (isFront && position <= FIRST) return 'front';
   if (isFront || inMs <= SOON_MS) return 'soon';
   return position <= 1 ? 'first' : undefined;
@@ -107,7 +116,7 @@ export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected)
 
 /** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
 export const hasMovedAway = ({ position, record }: Turn, { inMs }: Expected): boolean =>
-  position > Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
+  position > Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
 
 /** How long a caller sleeps, in whole milliseconds. @param bounds `mostMs`: how long the caller can stay away */
 export function sleepFor(
@@ -115,9 +124,9 @@ export function sleepFor(
   { inMs }: Expected,
   { mostMs, ids }: { mostMs: number; ids: Ids },
 ): number {
-  const cap = Math.min(MOST_SLEEP_MS, Math.max(CAP_MS, CAP_TURNS * (record.meanMs ?? 0)));
+  const cap = Math.min(MAX_ADVISED_SLEEP_MS, Math.max(CAP_MS, CAP_TURNS * (record.meanMs ?? 0)));
   const age = freeSince === undefined ? Math.max(...agesOf(record, now)) : 0;
-  const capOfNext = Math.min(MOST_FIRST_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
+  const capOfNext = Math.min(MAX_NEXT_SLEEP_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
   const sleep = Math.max(MIN_SLEEP_MS, (position <= 2 ? FRONT_PART : PART) * inMs);
   return Math.min(mostMs, Math.round(Math.min(position <= 1 ? capOfNext : cap, sleep) * (0.9 + 0.2 * ids.random())));
 }

@@ -32,7 +32,7 @@ interface HandOffWrite extends RecordAndEnding {
   /** Whether the line is empty, so that the write removes the mark. */
   isLineEmpty: boolean;
   now: number;
-  /** The arrival number of the last new holder, if that holder has passed no sleeper. */
+  /** The arrival number of the last new holder, if that holder did not pass a sleeper. */
   number: number | undefined;
   /** Whether this call is among the new holders. It will not claim its grant, so this write notes how long turns last. */
   servesSelf: boolean;
@@ -41,8 +41,9 @@ interface HandOffWrite extends RecordAndEnding {
 }
 
 /**
- * The conditions of a write that removes the mark: no waiter has joined since the line was read, and no operator has moved another one. If the line has a
- * place of a holder's request, no grant has ended either, because the place keeps the mark as soon as that grant has ended.
+ * The conditions of a write that removes the mark: no waiter has joined since the line was read, and no operator has
+ * moved another one. If the line has a place of a holder's request, no grant has ended either, because the place keeps
+ * the mark as soon as that grant has ended.
  */
 const mayUnmark = (record: KeyRecord, hasPlaceOfHolder = false): Condition[] => [
   markUnchanged(record),
@@ -59,7 +60,7 @@ export async function writeHandOff(
   {
     record,
     ending,
-    line: { nextGrants, others, next, waitingTickets, inLine, isAsleep, hasPlaceOfHolder },
+    line: { nextGrants, others, next, waitingTickets, staying, isAsleep, hasPlaceOfHolder },
     isLineEmpty,
     now,
     number,
@@ -72,7 +73,7 @@ export async function writeHandOff(
   if (nextGrants.length === 0) {
     const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
     const also = mayUnmark(record, hasPlaceOfHolder);
-    const line = isLineEmpty ? { mark: removedMark(stayingOf(inLine), record.moved), also } : asleep;
+    const line = isLineEmpty ? { mark: removedMark(stayingOf(staying), record.moved), also } : asleep;
     const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
     return { ...written, versions: new Map() };
   }
@@ -85,7 +86,7 @@ export async function writeHandOff(
     );
   const mark = others
     ? { ...markWithOthers(), remove: movedNoMore(moved) }
-    : removedMark(stayingOf(inLine), record.moved);
+    : removedMark(stayingOf(staying), record.moved);
   const also = others ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
   const line = { record, others, mark, also };
   const granting = { key, grants, ended: ending, now, line };

@@ -1,6 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
-import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
 import { writeEnds } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, unusable } from '../record/record.ts';
@@ -13,15 +13,16 @@ import { notifyGranted, type Versions } from './notify-granted.ts';
 import { isHandedOffWithBefore } from './pace.ts';
 import { deleteWaiter, type Waiter } from './waiters.ts';
 
-// A plain acquire that meets a mark loads this from here: a chunk of its own would make each bundle larger.
+// Exported from here too, because a plain acquire that meets a mark already loads this file: a further import would
+// make the bundler add a chunk, and each bundle larger.
 export { isHandedOff } from './pace.ts';
 
 export interface HandedOff {
   /** The tickets that received grants. */
   granted: string[];
   /**
-   * `empty`: the line is empty, and the mark is gone. `waits`: the next waiter does not fit, or may have a new grant or deadline. `left`: waiters are
-   * left, because this call met too many tasks that were gone, or had too little time.
+   * `empty`: the line is empty, and the mark is gone. `waits`: the next waiter does not fit, or may have a new grant or
+   * deadline. `left`: waiters are left, because this call met too many tasks that were gone, or had too little time.
    */
   end: 'empty' | 'waits' | 'left';
   /** The next waiter, if this call has seen that it does not fit. */
@@ -38,16 +39,19 @@ export interface HandedOff {
   unanswered?: boolean;
 }
 
-/** One write ends up to this many grants beside the new ones: DynamoDB limits an expression to 4 KB. */
-export const MOST_GOING = 20;
+/**
+ * A hand-off ends at most this many grants in one write. That is half of `MAX_ENDED`, because its new grants need room in the expression
+ * too.
+ */
+export const MAX_ENDED_BY_HAND_OFF = 20;
 
-/** A call gives up after this many lost writes: the calls that won serve the line. */
+/** How many writes a call may lose before it stops: the calls that won serve the line. */
 const MAX_LOST_WRITES = 20;
 
-interface HandingOff {
+interface HandOffOptions {
   /** The record as a conditional write or a consistent read has just shown it. */
   record: KeyRecord;
-  /** Grants that must end even if no waiter is served, at most `MOST_GOING`. */
+  /** Grants that must end even if no waiter is served, at most `MAX_ENDED_BY_HAND_OFF`. */
   ending?: readonly GrantToEnd[];
   /** The ticket of the call in line that hands off. */
   ownTicket?: string | undefined;
@@ -60,11 +64,16 @@ interface HandingOff {
 }
 
 /**
- * Serves the waiters in their order, as long as each fits (docs/protocols/queue.md#hand-off), and notifies the tasks among them. Callers poll, and find
- * their grants. If the line is empty, removes the mark. Every call that ends a grant while the mark is there calls this afterwards.
+ * Serves the waiters in their order, as long as each fits (docs/protocols/queue.md#hand-off), and notifies the tasks
+ * among them. Callers poll, and find their grants. If the line is empty, removes the mark. Every call that ends a grant
+ * while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function handOff(dependencies: LeaseDependencies, handingOff: HandingOff, call: Call): Promise<HandedOff> {
+export async function handOff(
+  dependencies: LeaseDependencies,
+  handingOff: HandOffOptions,
+  call: Call,
+): Promise<HandedOff> {
   const soFar: OutcomeSoFar = {};
   return serveWhileRoom(dependencies, { ...handingOff, soFar }, call).catch((error) => {
     // The caller wanted its grant to end, and the grant has ended. The schedule repeats what failed after that.
@@ -115,19 +124,19 @@ async function serveWhileRoom(
   dependencies: LeaseDependencies,
   {
     record,
-    ending: first = [],
+    ending: endingAtFirst = [],
     unnotified = new Set(),
     ownTicket,
     served = [],
     justGranted,
     soFar,
-  }: HandingOff & { soFar: OutcomeSoFar },
+  }: HandOffOptions & { soFar: OutcomeSoFar },
   call: Call,
 ): Promise<HandedOff> {
   const granted = justGranted ? ticketsOf(justGranted.line) : [...served];
   const ending = justGranted
     ? await notifyGranted(dependencies, { ...justGranted, record, unnotified }, call)
-    : [...first];
+    : [...endingAtFirst];
   if (justGranted && ending.length === 0) return { granted, end: 'waits', record };
   const reading = new LineReading(dependencies, record, call);
   const progress: HandOffProgress = {
@@ -138,7 +147,7 @@ async function serveWhileRoom(
     if (
       progress.goneTasks >= MAX_GONE_TASKS ||
       progress.lostWrites > MAX_LOST_WRITES ||
-      call.timeLeftMs() < TRANSFER_MS
+      call.timeLeftMs() < HAND_OFF_MS
     )
       return leaveRest(dependencies, progress, call);
     const line = await findWrite(dependencies, progress, call);
@@ -167,15 +176,18 @@ async function findWrite(
   const search = { record, reading, ending, granted, budget, ownTicket };
   const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, ending));
   if (!line) return 'unread';
-  progress.ending = ending.map((going) => (reachedNoCaller(going, line) ? { ...going, how: 'neverNotified' } : going));
+  progress.ending = ending.map((grantToEnd) =>
+    reachedNoCaller(grantToEnd, line) ? { ...grantToEnd, how: 'neverNotified' } : grantToEnd,
+  );
   if (reading.isCompleteFor(record)) return line;
-  // The waiter that has joined may be a task. If it is alone behind an exclusive grant, it needs a delayed repair, so this call must read its row.
+  // The waiter that has joined may be a task. If it is alone behind an exclusive grant, it needs a delayed repair, so
+  // this call must read its row.
   if (line.nextGrants.length > 0 && (line.others || !servesAlone(line))) return { ...line, others: true };
   progress.reading = new LineReading(dependencies, record, call);
   return 'grown';
 }
 
-interface Serving {
+interface HandOffRound {
   progress: HandOffProgress;
   line: NextInLine;
 }
@@ -183,7 +195,7 @@ interface Serving {
 /** Makes the next grants, or removes the mark of an empty line. @returns undefined if the line must be judged again */
 async function serve(
   dependencies: LeaseDependencies,
-  { progress, line }: Serving,
+  { progress, line }: HandOffRound,
   call: Call,
 ): Promise<HandedOff | undefined> {
   const { record } = progress;
@@ -209,7 +221,7 @@ async function serve(
 }
 
 /** Continues after a lost write: another call has written first, or an earlier try of this write has landed. */
-function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boolean }): HandedOff | undefined {
+function afterLoss({ progress, line, unanswered }: HandOffRound & { unanswered: boolean }): HandedOff | undefined {
   const { record, soFar } = progress;
   progress.lostWrites++;
   progress.ending = progress.ending.filter(({ entry }) => entryOf(record, entry.name)?.version === entry.version);
@@ -221,7 +233,7 @@ function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boole
   return taken.length > 0 ? handedOff(progress, 'waits') : undefined;
 }
 
-interface ServedWrite extends Serving {
+interface ServedWrite extends HandOffRound {
   ended: readonly GrantToEnd[];
   versions: Versions;
 }
@@ -260,15 +272,12 @@ function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, en
 }
 
 /**
- * The tickets that this call was about to serve, and that another call has served. That call saw all room that was free, and goes on while any ticket
- * fits. So this call stops: otherwise all calls of a crowd would race for the same tickets.
+ * The tickets that this call was about to serve, and that another call has served. That call saw all room that was
+ * free, and goes on while any ticket fits. So this call stops: otherwise all calls of a crowd would race for the same
+ * tickets.
  */
-function takenByOther({
-  line: { nextGrants },
-  record,
-  ending: leaving,
-}: RecordAndEnding & { line: NextInLine }): string[] {
-  if (leaving.some(({ how }) => how !== 'expired')) return [];
+function takenByOther({ line: { nextGrants }, record, ending }: RecordAndEnding & { line: NextInLine }): string[] {
+  if (ending.some(({ how }) => how !== 'expired')) return [];
   const isTaken = ({ waiter, grant: { name } }: NextGrant) =>
     entryOf(record, name)?.ticket === waiter.ticket || endOfRequest(record, name) !== undefined;
   return nextGrants.filter(isTaken).map(({ waiter }) => waiter.ticket);
@@ -277,13 +286,16 @@ function takenByOther({
 /** The grants that the next write ends, and the expired ones, because the line may need their room. */
 function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: RecordAndEnding): GrantToEnd[] {
   const now = clock.now();
-  const isEnding = (entry: HolderEntry) => ending.some((going) => going.entry.name === entry.name);
+  const isEnding = (entry: HolderEntry) => ending.some((grantToEnd) => grantToEnd.entry.name === entry.name);
   const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !isEnding(entry));
-  const room = Math.max(0, MOST_GOING - ending.length);
+  const room = Math.max(0, MAX_ENDED_BY_HAND_OFF - ending.length);
   return [...ending, ...expired.slice(0, room).map((entry): GrantToEnd => ({ entry, how: 'expired' }))];
 }
 
-/** Whether an expired grant reached no caller: its task accepted LeaseHeld instead, and no call of the request received the grant as an answer. */
+/**
+ * Whether an expired grant reached no caller: its task accepted LeaseHeld instead, and no call of the request received
+ * the grant as an answer.
+ */
 const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
@@ -315,7 +327,10 @@ async function leaveRest(
   return { granted, end: 'left', record: current, ...soFar, ...(isEnded && { ended: true }) };
 }
 
-/** If the line cannot be read, grants that must end still end. @throws the error if only expired grants would end, because these can wait */
+/**
+ * If the line cannot be read, grants that must end still end.
+ * @throws the error if only expired grants would end, because these can wait
+ */
 function ifUnread(error: unknown, ending: readonly GrantToEnd[]): undefined {
   if (!(error instanceof HoldfastError) || ending.every(({ how }) => how === 'expired')) throw error;
 }

@@ -9,9 +9,9 @@ import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HeldFor } from './expected.ts';
 
-// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an environment of a function, and an
-// account has few. Each held call has a slot: an attribute of one of four records. It notes when the call ends at the latest, so the slot of a call that
-// crashed comes free by itself.
+// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an
+// environment of a function, and an account has few. Each held call has a slot: an attribute of one of four records. It
+// notes when the call ends at the latest, so the slot of a call that crashed comes free by itself.
 
 const RECORDS = 4;
 /** No caller can name such a key. */
@@ -22,10 +22,10 @@ const LATE_MS = 1000;
 /** How many slots a call tries before it is refused. */
 const TRIES = 5;
 
-/** Up to which part of the slots a call may take one. The rest is for calls whose turn is nearer. */
+/** The part of the slots that calls with each reason may use. The rest is for calls whose turn is nearer. */
 export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
 
-interface Holding {
+interface HoldOptions {
   heldFor: HeldFor;
   /** The latest end of the wait, in epoch milliseconds. */
   deadline: number;
@@ -47,7 +47,7 @@ interface Slot {
  */
 export async function inSlot<Result>(
   dependencies: LeaseDependencies,
-  holding: Holding,
+  holding: HoldOptions,
   { wait, call }: { wait: () => Promise<Result>; call: Call },
 ): Promise<{ result: Result } | undefined> {
   const most = dependencies.quotas?.maxHeldCalls;
@@ -63,7 +63,10 @@ export async function inSlot<Result>(
   }
 }
 
-/** If the records cannot count so many calls, or the answer was lost, the call is not held. A slot that it may have taken comes free by itself. */
+/**
+ * If the records cannot count so many calls, or the answer was lost, the call is not held. A slot that it may have
+ * taken comes free by itself.
+ */
 function ifNotCounted(error: unknown): undefined {
   if (error instanceof HoldfastError && (error.code === 'Throttled' || error.code === 'OutcomeUnknown')) return;
   throw error;
@@ -75,7 +78,7 @@ const sizeOf = (most: number, nth: number): number => Math.floor(most / RECORDS)
 /** Takes a random free slot. The answer of each try shows the slots of its record, for the next try. */
 async function takeSlot(
   dependencies: LeaseDependencies,
-  { heldFor, deadline, most }: Holding & { most: number },
+  { heldFor, deadline, most }: HoldOptions & { most: number },
   call: Call,
 ): Promise<Slot | undefined> {
   const { ids, clock } = dependencies;

@@ -10,7 +10,7 @@ import { type GrantOnRecord, roomAt, type TryOutcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
 import { inSlot } from './held-calls.ts';
-import { type Joining, joinAsleep } from './join.ts';
+import { type JoinOptions, joinAsleep } from './join.ts';
 import { type LinePosition, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
 import { newGrantOf } from './next.ts';
@@ -18,6 +18,7 @@ import { EXACT_POSITIONS, extendPlace, isLive, isTooShort, keptMsOf, type Place,
 import { waitInLine } from './wait.ts';
 import {
   deleteWaiter,
+  errorOfFlagged,
   getWaiter,
   isPlace,
   isTask,
@@ -25,11 +26,11 @@ import {
   placeOf,
   type Waiter,
   type WaitingCall,
-  withdrawn,
 } from './waiters.ts';
-import { deleteUnlessWithdrawn } from './waiting-calls.ts';
+import { deleteUnlessFlagged } from './waiting-calls.ts';
 
-// Holds a call that wants to wait in line if its turn is near. Otherwise ends the call at once, and its caller sleeps (docs/protocols/places.md).
+// Holds a call that wants to wait in line if its turn is near. Otherwise ends the call at once, and its caller sleeps
+// (docs/protocols/places.md).
 
 /** A caller of acquire that wants to wait in line. */
 export interface WaitingCaller {
@@ -66,23 +67,23 @@ const ASK_AGAIN_MS = [1000, 3000] as const;
  */
 export async function holdOrSleep(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   if (canSleep(lockCall.dependencies))
-    return asking.sleepMs > 0 ? callOfSleeper(lockCall, asking) : callOfOther(lockCall, asking);
-  return waitInLine(lockCall, joiningOf(asking));
+    return asking.sleepMs > 0 ? answerSleeper(lockCall, asking) : answerNonSleeper(lockCall, asking);
+  return waitInLine(lockCall, joinOptionsOf(asking));
 }
 
 /** A call without a first try joins at once, because the key had a line a moment ago. If the line has gone, it makes the try then. */
-const joiningOf = ({ ticket, deadline, attempt, record }: WaitingCaller): Joining => ({
+const joinOptionsOf = ({ ticket, deadline, attempt, record }: WaitingCaller): JoinOptions => ({
   ...{ ticket, deadline, number: numberAfter(record, ticket) },
   ...(record === undefined && { attempt }),
 });
 
 /** The call of a caller that does not sleep, such as curl. */
-async function callOfOther(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
+async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { record, deadline, ticket } = asking;
-  const isFree = record !== undefined && lock.isMarked(record) && lock.freeAt(record) <= dependencies.clock.now();
-  const turn = isFree ? await turnFrom(lockCall, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
-  const joining = { ...joiningOf(asking), patience: turn && patienceIn(turn) };
+  const hasRoom = record !== undefined && lock.isMarked(record) && lock.roomAt(record) <= dependencies.clock.now();
+  const turn = hasRoom ? await turnFrom(lockCall, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
+  const joining = { ...joinOptionsOf(asking), patience: turn && patienceIn(turn) };
   const holding = { heldFor: 'plain', deadline } as const;
   const held = await inSlot(dependencies, holding, { wait: () => waitInLine(lockCall, joining), call });
   if (held) return held.result;
@@ -94,7 +95,7 @@ async function callOfOther(lockCall: LockCall, asking: WaitingCaller): Promise<G
 }
 
 /** The call of a caller that can sleep. */
-async function callOfSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
+async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { deadline, attempt, ticket } = asking;
   const returned = asking.record ? undefined : await readReturned(lockCall, asking);
@@ -111,7 +112,7 @@ async function callOfSleeper(lockCall: LockCall, asking: WaitingCaller): Promise
   const known = returned ?? newcomerTo(record);
   const turn = await turnFrom(lockCall, record, known);
   const expected = expectedTurn(turn);
-  const joining: Joining = {
+  const joining: JoinOptions = {
     ...{ ticket: known.ticket, number: known.number, deadline, patience: patienceIn(turn) },
     ...{ hasPlace: known.place !== undefined, hasRow: known.hasRow, presentUntil: deadline + PRESENT_MS },
     sleepIfFar: sleepIfFar(lockCall, asking),
@@ -130,7 +131,11 @@ const newcomerTo = (record: KeyRecord): KnownInLine => ({
   ...{ ticket: undefined, number: numberAfter(record), place: undefined, hasRow: false },
 });
 
-/** The arrival number that a new caller will have. @param record the record before it joins. @returns undefined for a caller that has joined before */
+/**
+ * The arrival number that a new caller will have.
+ * @param record the record before it joins.
+ * @returns undefined for a caller that has joined before
+ */
 function numberAfter(record: KeyRecord | undefined, ticket?: string): number | undefined {
   if (record === undefined || ticket !== undefined) return undefined;
   return record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1;
@@ -157,7 +162,7 @@ async function readReturned(
   const { record, rows } = await readOwn(dependencies, { key, ticket }, call);
   const own = rows.filter((row): row is WaitingCall => !isTask(row) && lock.isOwnRow(row));
   const flagged = own.find(({ cancelledAt }) => cancelledAt !== undefined);
-  if (flagged) throw withdrawn(flagged);
+  if (flagged) throw errorOfFlagged(flagged);
   const now = clock.now();
   const place = own.find(isPlace);
   const row = own.find((row) => !isPlace(row));
@@ -200,16 +205,17 @@ async function turnFrom(
   const asked = { key: lock.asked.key, granted: lock.ticketsOfHolders(record), record, ticket, number, fits };
   const position = await readPosition(dependencies, asked, call);
   const now = clock.now();
-  const freeAt = lock.freeAt(record);
+  const roomFrom = lock.roomAt(record);
   // If there is not even room for this call, nobody is blocked: the next end may make room for all.
-  const isBlocked = freeAt <= now && position.isBlocked === true;
-  const freeSince = freeAt <= now && !isBlocked ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
+  const isBlocked = roomFrom <= now && position.isBlocked === true;
+  const freeSince = roomFrom <= now && !isBlocked ? Math.max(roomFrom, record.freedAt ?? 0) : undefined;
   return { ...position, isBlocked, record, now, freeSince };
 }
 
 /**
- * Whether the call must not be held, because a heavier caller sleeps before it and waits for room. A hand-off grants only to waiters that are awake, so
- * readers that are held one after the other would keep the key from a writer that sleeps.
+ * Whether the call must not be held, because a heavier caller sleeps before it and waits for room. A hand-off grants
+ * only to waiters that are awake, so readers that are held one after the other would keep the key from a writer that
+ * sleeps.
  */
 const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: Turn & LinePosition): boolean =>
   isBlocked === true && !lock.isAlone && !entries.some(isAloneIn);
@@ -223,12 +229,12 @@ const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: 
 const mayTake = ({ freeSince, position, asleep }: Turn, { inMs }: Expected): boolean =>
   freeSince !== undefined && asleep >= position - 1 && inMs <= 0;
 
-const patienceIn = ({ record, freeSince, asleep }: Turn): Joining['patience'] =>
+const patienceIn = ({ record, freeSince, asleep }: Turn): JoinOptions['patience'] =>
   freeSince === undefined ? undefined : { freeSince, until: freeSince + patienceOf(record, asleep) };
 
 /**
- * Takes a key that was left free for sleepers, if they have had time to come back. A call that does not wait needs this: otherwise sleepers that have
- * died would keep it out.
+ * Takes a key that was left free for sleepers, if they have had time to come back. A call that does not wait needs
+ * this: otherwise sleepers that have died would keep it out.
  * @throws HoldfastError as `holdOrSleep`, but not LeaseHeld
  */
 export async function takeFromSleepers(
@@ -257,7 +263,7 @@ interface SeenInLine {
 
 /** Puts the caller of a held call to sleep if its turn is far again. @returns undefined if the call stays held */
 const sleepIfFar =
-  (lockCall: LockCall, asking: WaitingCaller) => async (record: KeyRecord, held: Joining & { ticket: string }) => {
+  (lockCall: LockCall, asking: WaitingCaller) => async (record: KeyRecord, held: JoinOptions & { ticket: string }) => {
     const { ticket, number } = held;
     const turn = await turnFrom(lockCall, record, { ticket, number });
     const expected = expectedTurn(turn);
@@ -291,8 +297,8 @@ async function sleep(
   const claimed = isAlive(own, dependencies.clock.now()) ? await claim(withPlace, { record, ticket }) : undefined;
   if (claimed) return claimed;
   // If the key came free while the place was written, the caller asks again at once.
-  const isFree = turn.freeSince === undefined && !turn.isBlocked && lock.freeAt(record) <= dependencies.clock.now();
-  const comeBackMs = isFree ? 0 : sleepMs;
+  const hasRoom = turn.freeSince === undefined && !turn.isBlocked && lock.roomAt(record) <= dependencies.clock.now();
+  const comeBackMs = hasRoom ? 0 : sleepMs;
   const { position, waiting } = turn;
   const again = doesSleep ? {} : { retryAfterMs: comeBackMs };
   throw heldAt(lockCall, { record, ticket, position, waiting, comeBackMs, keptMs: keptMsOf(comeBackMs), ...again });
@@ -300,7 +306,8 @@ async function sleep(
 
 /**
  * Writes or extends the place of the caller, and deletes its row.
- * @returns the record as read after that, if the row was deleted: a hand-off may have met the row before
+ * @returns the record as read after that, if the row was deleted, because a hand-off may have granted the key to the
+ * row before it was deleted
  */
 async function keepOnlyPlace(
   lockCall: LockCall,
@@ -319,10 +326,10 @@ async function keepOnlyPlace(
   if (kept === 'gone' && !hasRow) return joinAsleep(lockCall, { number, ...sleeping });
   if (kept === 'gone') await putPlace(dependencies, sleeper, call);
   if (!hasRow) return { ticket };
-  const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket }, call);
-  if (cancelled) {
+  const { flagged } = await deleteUnlessFlagged(dependencies, { key, ticket }, call);
+  if (flagged) {
     await deleteWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
-    return refuseCall(lockCall, { record: await lock.read(), ticket, reason: cancelled });
+    return refuseCall(lockCall, { record: await lock.read(), ticket, reason: flagged });
   }
   return { ticket, record: await lock.read() };
 }

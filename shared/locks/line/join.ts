@@ -4,11 +4,12 @@ import type { KeyRecord } from '../record/record.ts';
 import type { GrantOnRecord, TryOutcome } from '../record/room.ts';
 import { noteMark } from '../record/seen-marks.ts';
 import { leaveAfterGrant } from './claim.ts';
-import { type Arrived, isLineFull, refuseWhereFull } from './limits.ts';
+import { type Arrived, isLineFull, refuseIfNamespaceFull } from './limits.ts';
 import type { LockCall, MarkWritten } from './lock.ts';
 import { extendPlace, putPlace, type Sleeper } from './place.ts';
 import {
   deleteWaiter,
+  errorOfFlagged,
   getWaiter,
   isTask,
   newTicket,
@@ -17,15 +18,14 @@ import {
   putWaiter,
   queueFull,
   type WaitingCall,
-  withdrawn,
 } from './waiters.ts';
-import { deleteOwnUnlessWithdrawn, KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
+import { deleteOwnUnlessFlagged, KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
  * Takes a call that has just joined out of a line that is too long.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-async function refuseWhereLong(
+async function leaveIfLineFull(
   dependencies: LeaseDependencies,
   { ticket, ...arrived }: Arrived & { ticket: string },
   call: Call,
@@ -36,12 +36,12 @@ async function refuseWhereLong(
 }
 
 /** A call that joins the line of a lock. */
-export interface Joining {
+export interface JoinOptions {
   /** The ticket of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
   /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
-  /** The deadline that the row gets: later than that of the call if the caller asks again at once. */
+  /** The deadline that the row gets: later than the call's if the caller asks again at once. */
   presentUntil?: number | undefined;
   /** The number of the arrival, if it is known. */
   number?: number | undefined;
@@ -49,13 +49,19 @@ export interface Joining {
   hasPlace?: boolean | undefined;
   /** Whether the last call of the caller was held, and so left a row. */
   hasRow?: boolean | undefined;
-  /** One try without waiting, for a call that joins without a first try because the key had a line a moment ago. It needs the try if the line is gone. */
+  /**
+   * One try without waiting, for a call that joins without a first try because the key had a line a moment ago. It
+   * needs the try if the line is gone.
+   */
   attempt?: (() => Promise<TryOutcome>) | undefined;
-  /** For a call that came when the key was free already: until when it leaves the key to sleepers (docs/protocols/places.md#take-a-free-key). */
+  /**
+   * For a call that came when the key was free already: until when it leaves the key to sleepers
+   * (docs/protocols/places.md#take-a-free-key).
+   */
   patience?: { freeSince: number; until: number } | undefined;
   /** Puts the caller to sleep and throws LeaseHeld, if its turn has moved away. A call that waits calls this every few seconds. */
   sleepIfFar?:
-    | ((record: KeyRecord, held: Joining & { ticket: string }) => Promise<GrantOnRecord | undefined>)
+    | ((record: KeyRecord, held: JoinOptions & { ticket: string }) => Promise<GrantOnRecord | undefined>)
     | undefined;
 }
 
@@ -71,12 +77,13 @@ export interface Joined {
 
 /**
  * Extends the row of a call that asks again in time, puts the row of a caller that has slept, or adds a new waiter.
- * @returns `how`: `again` and `counted` kept a row, `back` put the row of a sleeper. The hints count the row only if it is `counted`
+ * @returns `how`: `new`: added a waiter. `counted`, `again`: extended its row, which the hints still count only if
+ * `counted`. `back`: put the row of a caller that has slept
  * @throws HoldfastError LeaseLost (`cancelled`), Superseded, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(
   lockCall: LockCall,
-  joining: Joining,
+  joining: JoinOptions,
 ): Promise<{ ticket: string; how: 'new' | 'again' | 'counted' | 'back' }> {
   const {
     dependencies,
@@ -90,7 +97,7 @@ async function takePosition(
   if (ticket !== undefined && !Number.isNaN(parkedAtOf(ticket))) {
     const keeping = { asker: asked, ticket, deadline: presentUntil };
     const kept = hasPlace ? undefined : await keepPosition(dependencies, keeping, call);
-    if (kept?.cancelledAt !== undefined) throw withdrawn(kept);
+    if (kept?.cancelledAt !== undefined) throw errorOfFlagged(kept);
     // By a clock that is ahead, the row may have expired already, so another call may have counted the line without it.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
     const place = hasPlace ? { number } : await ownPlace(lockCall, ticket);
@@ -104,7 +111,7 @@ async function takePosition(
     };
     if (place && (await putRowBack(dependencies, row, call))) return { ticket, how: 'back' };
   }
-  await refuseWhereFull(dependencies, asked.key, call);
+  await refuseIfNamespaceFull(dependencies, asked.key, call);
   const now = clock.now();
   const fresh = newTicket(now, ids.uuid());
   await putWaiter(
@@ -115,7 +122,10 @@ async function takePosition(
   return { ticket: fresh, how: 'new' };
 }
 
-/** The place of a ticket, if it belongs to this request. Everybody can read tickets, and with an early one of another, a caller would pass the whole line. */
+/**
+ * The place of a ticket, if it belongs to this request. Everybody can read tickets. With another caller's early ticket,
+ * a caller could jump the whole line.
+ */
 async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<WaitingCall | undefined> {
   if (!canSleep(dependencies)) return undefined;
   const place = await getWaiter(dependencies, { key: lock.asked.key, ticket: placeOf(ticket) }, call);
@@ -123,8 +133,8 @@ async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string):
 }
 
 /**
- * Puts the row of a call whose caller has slept, and then extends its place. A withdrawal flags the place first and the row second. Of the two, at
- * least one therefore sees the write of the other.
+ * Puts the row of a call whose caller has slept, and then extends its place. A withdrawal flags the place first and the
+ * row second. Of the two, at least one therefore sees the write of the other.
  * @returns false if the place is gone. Then the row is deleted again, because the request may have had its grant
  */
 async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
@@ -133,9 +143,9 @@ async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, cal
   const kept = await extendPlace(dependencies, sleeper, call);
   if (kept === 'kept') return true;
   const own = { ticket: row.ticket, asker: row };
-  const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, own, call);
-  const flagged = kept === 'gone' ? cancelled : kept;
-  if (flagged) throw withdrawn(flagged);
+  const { flagged: flaggedRow } = await deleteOwnUnlessFlagged(dependencies, own, call);
+  const flagged = kept === 'gone' ? flaggedRow : kept;
+  if (flagged) throw errorOfFlagged(flagged);
   return false;
 }
 
@@ -143,7 +153,7 @@ async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, cal
  * Adds a call to the line: the waiter first, then the mark (docs/protocols/queue.md#join).
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function join(lockCall: LockCall, joining: Joining): Promise<Joined> {
+export async function join(lockCall: LockCall, joining: JoinOptions): Promise<Joined> {
   const { dependencies, lock, call } = lockCall;
   const { key } = lock.asked;
   const { ticket, how } = await takePosition(lockCall, joining);
@@ -156,7 +166,7 @@ export async function join(lockCall: LockCall, joining: Joining): Promise<Joined
   const { won, record, arrivals, lineOut } = marked;
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   // A caller that asks again keeps its position, even in a line that is too long.
-  if (won && how === 'new') await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
+  if (won && how === 'new') await leaveIfLineFull(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
   noteMark(dependencies, record);
   return { ticket, record, hasPlace: how !== 'new' && joining.hasPlace === true };
 }
@@ -185,12 +195,12 @@ export async function joinAsleep(
 ): Promise<{ ticket: string; record: KeyRecord }> {
   const { asked } = lock;
   const { key } = asked;
-  await refuseWhereFull(dependencies, key, call);
+  await refuseIfNamespaceFull(dependencies, key, call);
   const ticket = newTicket(dependencies.clock.now(), dependencies.ids.uuid());
   await putPlace(dependencies, { asked, ticket, ...sleeping }, call);
   const { won, record, arrivals, lineOut } = await lock.raiseMark(ticket, 'first', { isAsleep: true });
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   const arrived = { key, ticket: placeOf(ticket), arrivals, lineOut, correct };
-  if (won) await refuseWhereLong(dependencies, arrived, call);
+  if (won) await leaveIfLineFull(dependencies, arrived, call);
   return { ticket, record };
 }

@@ -9,7 +9,10 @@ import { namespaceOfName } from '../../namespace.ts';
 import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import { IS_WAITER_OF, waiterOf } from './waiters.ts';
 
-/** The record's hint of how many have left may be wrong. So beyond the quota, one of this many arrivals counts the line, whatever the hint says. */
+/**
+ * Beyond the quota, one in at most so many arrivals counts the line even if the record says that it is not full: the
+ * hint of how many have left may be wrong.
+ */
 const MAX_UNCOUNTED = 32;
 
 const countedEvery = (waitersPerKey: number): number =>
@@ -28,8 +31,8 @@ export interface Arrived {
 }
 
 /**
- * Whether the line is longer than the quota (docs/protocols/queue.md#limits). Counts the rows only if the record says so, or as a sample: a crowd that
- * comes back raises the arrivals quickly, and that alone is no reason to count.
+ * Whether the line is longer than the quota (docs/protocols/queue.md#limits). Counts the rows only if the record says
+ * so, or as a sample: a crowd that comes back raises the arrivals quickly, and that alone is no reason to count.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function isLineFull(
@@ -48,8 +51,8 @@ export async function isLineFull(
 }
 
 /**
- * Counts the tasks and callers in line, up to one more than the quota. Expired rows do not count. The reads are eventually consistent, because a full
- * line has many rows, and half the price matters.
+ * Counts the tasks and callers in line, up to one more than the quota. Expired rows do not count. The reads are
+ * eventually consistent, because a full line has many rows, and half the price matters.
  * @throws HoldfastError Throttled, Unavailable
  */
 async function countInLine(
@@ -77,26 +80,27 @@ async function countInLine(
   return count;
 }
 
-// The quota of waiters in a namespace (docs/protocols/queue.md#limits). The repair counts them, and notes which namespaces are full. Calls that join a
-// line read the note, which may be a few minutes old. A deployment without lines counts nothing.
+// The quota of waiters in a namespace (docs/protocols/queue.md#limits). The repair counts them, and notes which
+// namespaces are full. Calls that join a line read the note, which may be a few minutes old. A deployment without lines
+// counts nothing.
 
 /** The record with the note, in the table of the keys. No caller can name such a key. */
-const KEY = 'holdfast:full-namespaces';
+const FULL_NAMESPACES_KEY = 'holdfast:full-namespaces';
 
-/** A function reads the note again after this time. */
+/** How long a function uses the note before it reads the note again. */
 const READ_FULL_EVERY_MS = 10_000;
 
-/** The note is void after this time. Runs of the repair begin each minute, and may last nearly as long. */
+/** How long the note is valid. Runs of the repair begin each minute, and may last nearly as long. */
 const VALID_MS = 150_000;
 
 /** The most pages that a count reads: some 100 MiB of rows. */
 const MAX_PAGES = 100;
 const MAX_FULL_NAMESPACES = 1000;
 
-/** A line may have more waiters than its quota, because calls that join at the same moment do not see each other. Assume up to this many times the quota. */
+/** How many times its quota a line is assumed to hold, because calls that join at the same moment do not see each other. */
 const BEYOND_QUOTA = 2;
 
-/** After this time TTL removes the record, if no namespace was full meanwhile. */
+/** How long the record stays after the last time that a namespace was full. Then TTL removes it. */
 const FULL_TTL_SECONDS = 86_400;
 
 interface KnownFull {
@@ -111,7 +115,7 @@ const known = new WeakMap<LeaseDependencies, KnownFull>();
  * Refuses a call or a task that wants to join a line, if its namespace has too many waiters.
  * @throws HoldfastError QueueFull, Throttled, Unavailable
  */
-export async function refuseWhereFull(dependencies: LeaseDependencies, key: string, call: Call): Promise<void> {
+export async function refuseIfNamespaceFull(dependencies: LeaseDependencies, key: string, call: Call): Promise<void> {
   const { namespace } = call;
   if (namespace === undefined) return;
   const now = dependencies.clock.now();
@@ -134,7 +138,7 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
 }
 
 async function readFull({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<KnownFull, 'askedAt'>> {
-  const command = new GetItemCommand({ TableName: table, Key: { key: text(KEY) } });
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(FULL_NAMESPACES_KEY) } });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
 }
@@ -150,8 +154,8 @@ export class Fullness {
   }
 
   /**
-   * Notes a key that has a line. Counts as soon as a namespace has enough such keys to be full, at most one time in a run. A deployment with few
-   * lines pays nothing.
+   * Notes a key that has a line. Counts as soon as a namespace has enough such keys to be full, at most one time in a
+   * run. A deployment with few lines pays nothing.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {
@@ -194,7 +198,10 @@ async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call:
 
 const isCounted: Condition = { expression: 'attribute_exists(counted_at)' };
 
-/** Writes the note, unless it has a younger count: this run may have been frozen. If no namespace is full, writes only over an older note. */
+/**
+ * Writes the note, unless it has a younger count: this run may have been frozen. If no namespace is full, writes only
+ * over an older note.
+ */
 async function writeFull({ dynamodb, clock, table }: LeaseDependencies, full: string[], call: Call): Promise<void> {
   const now = clock.now();
   const isNewer: Condition = {
@@ -204,7 +211,7 @@ async function writeFull({ dynamodb, clock, table }: LeaseDependencies, full: st
   const isAnyFull = full.length > 0;
   const command = new UpdateItemCommand({
     TableName: table,
-    Key: { key: text(KEY) },
+    Key: { key: text(FULL_NAMESPACES_KEY) },
     UpdateExpression: `SET counted_at = :now, lease_expiry = :ttl${isAnyFull ? ', #full = :full' : ' REMOVE #full'}`,
     ...conditionFields(isAnyFull ? isNewer : all(isCounted, isNewer), {
       names: { '#full': 'full' },

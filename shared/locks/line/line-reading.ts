@@ -8,7 +8,7 @@ import { isInLine, isPlace, isTask, isWaiting, type Waiter, waiterKey } from './
 /** The rows of the first page: about two read units. The page needs room to spare, because it also has the rows of recent holders. */
 const FIRST_READING = 26;
 
-/** After this time the rows are read again, because callers join and leave. */
+/** How long the rows are used before they are read again, because callers join and leave. */
 const MAX_AGE_MS = 250;
 
 /**
@@ -72,7 +72,10 @@ export class LineReading {
     return rows;
   }
 
-  /** The arrival number of a caller that receives a grant. Undefined if the caller passes a sleeper, or if the first page does not show whether it does. */
+  /**
+   * The arrival number of a caller that receives a grant. Undefined if the caller passes a sleeper, or if the first
+   * page does not show whether it does.
+   */
   async numberOf(waiter: Waiter | undefined): Promise<number | undefined> {
     if (!waiter || isTask(waiter) || waiter.number === undefined || waiter.ticket === this.#moved) return undefined;
     let read = 0;
@@ -99,8 +102,9 @@ export class LineReading {
   }
 
   /**
-   * Whether the rows can still be used with this record. Fences count grants. So if the fence has risen by more than the grants that the record shows and
-   * those that this call has ended, another call has made and ended a grant since the query, and one of the rows may have had it.
+   * Whether the rows can still be used with this record. Fences count grants. So if the fence has risen by more than
+   * the grants that the record shows and those that this call has ended, another call has made and ended a grant since
+   * the query, and one of the rows may have had it.
    */
   isCurrentFor({ fence, entries, moved }: KeyRecord, now: number): boolean {
     if (now - this.#readAt > MAX_AGE_MS || moved !== this.#moved) return false;

@@ -25,12 +25,12 @@ export interface WaiterView {
   replace?: Replace;
 }
 
-/** A read counts up to this many waiters, because its cost must not grow with the line. */
+/** How many waiters a read counts at most, because its cost must not grow with the line. */
 const MAX_COUNTED = 100;
 
 /**
- * The attributes that a list reads: no secrets, except for `callback_id`, which shows that a row is a callback, and which `waiterView` leaves out.
- * DynamoDB cannot say that an attribute exists without returning it.
+ * The attributes that a list reads: no secrets, except for `callback_id`, which shows that a row is a callback, and
+ * which `waiterView` leaves out. DynamoDB cannot say that an attribute exists without returning it.
  */
 const LISTED =
   'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit, replaces';
@@ -47,7 +47,8 @@ interface AskedLine extends LineOfKey {
 }
 
 /**
- * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is listed for as long as it may come back.
+ * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is listed for
+ * as long as it may come back.
  * @returns `waiting`: the number of waiters, counted up to 100 or `limit`, whichever is more. Too many expired rows stop the count
  */
 export async function readWaiting(

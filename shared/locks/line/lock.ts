@@ -7,7 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../executions/questions.ts';
 import { hasNoEntry, isEntryAsSeen, isNotRemembered } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
-import { correctLineOut, mark, markJoined, type Replacing } from '../record/mark.ts';
+import { correctLineOut, mark, markJoined, type ReplacePart } from '../record/mark.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey, type Written as WrittenKey } from '../record/requests.ts';
@@ -20,7 +20,8 @@ import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
 import { refusalOf } from './superseded.ts';
 import type { Waiter, WaiterRequest, WaitingTask } from './waiters.ts';
 
-// A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
+// Exported from here too, because a plain acquire that needs them already loads this file: a further import would make
+// the bundler add a chunk, and each bundle larger.
 export { raiseFence } from '../record/versions.ts';
 export { refusalOf } from './superseded.ts';
 
@@ -56,8 +57,8 @@ export interface LineHandedOff {
   /** The waiters that received grants. */
   served: readonly string[];
   /**
-   * `served`: a waiter has received a grant. `empty`: no waiter is left, and the mark is gone. `waits`: the next waiter cannot be served yet.
-   * `left`: this call has stopped early.
+   * `served`: a waiter has received a grant. `empty`: no waiter is left, and the mark is gone. `waits`: the next waiter
+   * cannot be served yet. `left`: this call has stopped early.
    */
   end: 'served' | 'empty' | 'waits' | 'left';
   record: KeyRecord;
@@ -83,8 +84,8 @@ const markedBy = (won: boolean, record: KeyRecord): MarkWritten => ({
 });
 
 /**
- * A key as one call of one request sees it, while the request waits or after it received its grant from the line. Each method that sends a request
- * throws Throttled, Unavailable or OutcomeUnknown.
+ * A key as one call of one request sees it, while the request waits or after it received its grant from the line. Each
+ * method that sends a request throws Throttled, Unavailable or OutcomeUnknown.
  */
 export class Lock {
   readonly asked: WaiterRequest;
@@ -127,8 +128,8 @@ export class Lock {
   }
 
   /**
-   * The grant of the request, even if it has expired, or how the grant ended. A grant that is ending counts as ended: `broken` if an operator broke it,
-   * `superseded` if a newer request has asked its holder to stop.
+   * The grant of the request, even if it has expired, or how the grant ended. A grant that is ending counts as ended:
+   * `broken` if an operator broke it, `superseded` if a newer request has asked its holder to stop.
    */
   ownGrant(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
     const entry = this.#entry(record);
@@ -141,8 +142,11 @@ export class Lock {
     return entryOf(record, this.#request.name);
   }
 
-  /** When the key has room for the request: now or earlier if it has room already, infinite if the time is not known. Waiters before it do not count. */
-  freeAt(record: KeyRecord): number {
+  /**
+   * When the key has room for the request: a time up to now if it has room already, infinite if the time is not known.
+   * Waiters before it do not count.
+   */
+  roomAt(record: KeyRecord): number {
     return roomAt(record, this.#request, this.#dependencies.clockSkewMs);
   }
 
@@ -171,7 +175,7 @@ export class Lock {
   }
 
   /** Raises the mark by `write`. If the request replaces older ones, the same write makes it the latest. */
-  async #replacing(ticket: string, write: (how?: Replacing) => Promise<WrittenKey>): Promise<WrittenKey> {
+  async #replacing(ticket: string, write: (how?: ReplacePart) => Promise<WrittenKey>): Promise<WrittenKey> {
     const { replace } = this.#request;
     if (replace === undefined) return write();
     const { markReplacing } = await import('./replace.ts');
@@ -201,8 +205,9 @@ export class Lock {
   }
 
   /**
-   * Writes a new version of the request's grant, if the grant still has the version that was seen. `claim`: makes the grant a full grant. `answer`: keeps
-   * the expiry; the new version prevents a hand-off by another call. `renew`: starts the whole ttl again.
+   * Writes a new version of the request's grant, if the grant still has the version that was seen. `claim`: makes the
+   * grant a full grant. `answer`: keeps the expiry; the new version prevents a hand-off by another call. `renew`:
+   * starts the whole ttl again.
    */
   async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<GrantWritten> {
     const entry = this.#entry(record);
@@ -230,7 +235,7 @@ export class Lock {
   pauseMs(sight: Sight): number {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();
-    const toRoomMs = this.freeAt(sight.record) - now;
+    const toRoomMs = this.roomAt(sight.record) - now;
     this.#holders = meanOf(this.#holders, sight.record.entries.length);
     const { weight } = this.#request;
     return pauseInLineMs({ ...sight, arrival: this.#arrival, holders: this.#holders, weight, now, toRoomMs }, ids);
@@ -258,13 +263,13 @@ export class Lock {
   }
 
   /**
-   * Whether the call may hand off an expired exclusive grant without another poll. The write requires the fence of the record that the call has, so a
-   * grant that was made since is safe.
+   * Whether the call may hand off an expired exclusive grant without another poll. The write requires the fence of the
+   * record that the call has, so a grant that was made since is safe.
    */
   skipsPoll(record: KeyRecord, ticket: string): boolean {
     const [holder] = record.entries;
     if (!this.isNext(record, ticket) || holder?.path !== ALONE || this.#entry(record)) return false;
-    return this.freeAt(record) <= this.#dependencies.clock.now();
+    return this.roomAt(record) <= this.#dependencies.clock.now();
   }
 
   /**
@@ -300,7 +305,10 @@ export class Lock {
     measureHandOff(grant, this.#dependencies.clock.now(), this.#call);
   }
 
-  /** A text that changes if a grant ends, expires or is made, or if a waiter joins. As long as it stays, another hand-off would find the same. */
+  /**
+   * A text that changes if a grant ends, expires or is made, or if a waiter joins. As long as it stays, another
+   * hand-off would find the same.
+   */
   fingerprintOf({ used, mark, fence, entries }: KeyRecord): string {
     const cut = this.#dependencies.clock.now() - this.#dependencies.clockSkewMs;
     const expired = entries.filter(({ expiresAt }) => expiresAt < cut).length;
@@ -348,7 +356,10 @@ export class Lock {
     return notifyHolder(this.#dependencies, message, this.#call);
   }
 
-  /** Ends a grant that reached no caller, because this call has passed it to a task that is gone. Deletes the row of the task, and serves the next waiter. */
+  /**
+   * Ends a grant that reached no caller, because this call has passed it to a task that is gone. Deletes the row of the
+   * task, and serves the next waiter.
+   */
   async endNeverNotified(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
     const ending = entry ? [{ entry, how: 'neverNotified' } as const] : [];

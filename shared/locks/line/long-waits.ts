@@ -28,16 +28,22 @@ interface LeaseWaited {
   cap: CapView | null;
 }
 
-/** For how long after a period its event may still be put: if a run fails, the next one puts the event. Sometimes two runs put the same event. */
+/**
+ * For how long after a period its event may still be put: if a run fails, the next one puts the event. Sometimes two
+ * runs put the same event.
+ */
 const JUST_PASSED_MS = 120_000;
 
 /** The event that this process has put last about a key, and when. It spares consumers most repeats. */
 export type LastPut = Map<string, { event: string; at: number }>;
 
-/** A search stops after this many waiters that are awake, and as many that sleep. Some of them may have grants. */
-const MOST_FOUND = 10;
+/** How many waiters that are awake a search reads, and how many that sleep. Some of them may have grants. */
+const MAX_FOUND = 10;
 
-/** The most rows that a search reads of each kind. If more expired rows come first, the key has no event until the repair has deleted them. */
+/**
+ * The most rows that a search reads of each kind. If more expired rows come first, the key has no event until the
+ * repair has deleted them.
+ */
 const MAX_ROWS_READ = 50;
 
 /** The long waits that one run of the schedule finds. The run checks each key, and then puts the events of all. */
@@ -52,7 +58,10 @@ export class LongWaits {
     [this.#dependencies, this.#waitEvents, this.#lastPut] = [dependencies, waitEvents, lastPut];
   }
 
-  /** Notes the event of a key, if its oldest waiter has just waited for a whole number of periods. @throws HoldfastError Throttled, Unavailable */
+  /**
+   * Notes the event of a key, if its oldest waiter has just waited for a whole number of periods.
+   * @throws HoldfastError Throttled, Unavailable
+   */
   async check(key: string, call: Call): Promise<void> {
     const [{ clock }, { overdueMs }] = [this.#dependencies, this.#waitEvents];
     const rows = await oldestRows(this.#dependencies, key, call);
@@ -101,7 +110,10 @@ function periodsWaited({ ticket }: Waiter, { overdueMs, now }: { overdueMs: numb
   return waitedMs >= overdueMs && waitedMs % overdueMs < JUST_PASSED_MS ? Math.floor(waitedMs / overdueMs) : undefined;
 }
 
-/** The oldest waiters of a key, awake or asleep, in the order of arrival. Places sort after all rows, so each kind needs a query of its own. */
+/**
+ * The oldest waiters of a key, awake or asleep, in the order of arrival. Places sort after all rows, so each kind needs
+ * a query of its own.
+ */
 async function oldestRows(dependencies: LeaseDependencies, key: string, call: Call): Promise<Waiter[]> {
   const now = dependencies.clock.now();
   const places = {
@@ -110,11 +122,11 @@ async function oldestRows(dependencies: LeaseDependencies, key: string, call: Ca
   };
   const found: Waiter[] = [];
   for (const query of [{ ExpressionAttributeValues: BELOW_PLACES }, places]) {
-    const most = found.length + MOST_FOUND;
+    const most = found.length + MAX_FOUND;
     let read = 0;
     for await (const row of readWaiters(
       dependencies,
-      { key, firstPage: MOST_FOUND, ConsistentRead: false, ...query },
+      { key, firstPage: MAX_FOUND, ConsistentRead: false, ...query },
       call,
     )) {
       if (isInLine(row, now)) found.push(row);

@@ -34,8 +34,8 @@ export async function* readInOrder(
 }
 
 /**
- * Reads the row of a waiter that an operator has moved. For a caller that sleeps, this is the place, as long as the caller is expected back: the row of its
- * last call may still be there, but is overdue.
+ * Reads the row of a waiter that an operator has moved. For a caller that sleeps, this is the place, as long as the
+ * caller is expected back: the row of its last call may still be there, but is overdue.
  */
 export async function readMoved(
   dependencies: LeaseDependencies,

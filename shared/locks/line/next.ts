@@ -30,13 +30,13 @@ import { deleteExpiredRow } from './waiting-calls.ts';
 
 // Judges each row of a line, and finds the waiters that are next.
 
-/** One read unit usually holds this many rows. */
+/** The number of rows of the first page: one read unit usually holds as many. */
 export const FIRST_PAGE = 13;
 
-/** One hand-off removes up to this many waiters that cannot be served any more, and passes over the others. */
+/** How many waiters that cannot be served any more a hand-off removes at most. It passes over the others. */
 export const MAX_REMOVALS = 10;
 
-/** One hand-off stops after it has granted to this many tasks that were gone. The next call, or the schedule, continues. */
+/** How many tasks that were gone a hand-off may grant to before it stops. The next call, or the schedule, continues. */
 export const MAX_GONE_TASKS = 10;
 
 /**
@@ -69,8 +69,8 @@ interface Row<Kind extends Waiter> {
 }
 
 /**
- * Judges one row of the line (docs/protocols/queue.md#hand-off, step 1). A task whose wait has ended does not keep others out, even if it cannot be
- * notified now: the schedule starts from the rows, without a mark, and tries again.
+ * Judges one row of the line (docs/protocols/queue.md#hand-off, step 1). A task whose wait has ended does not keep
+ * others out, even if it cannot be notified now: the schedule starts from the rows, without a mark, and tries again.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 function judgeRow(dependencies: LeaseDependencies, { waiter, search }: Row<Waiter>, call: Call): Promise<Judgement> {
@@ -141,23 +141,23 @@ async function judgeCall(
 ): Promise<Judgement> {
   const now = dependencies.clock.now();
   const grant = grantOfRequest(dependencies, search, waiter);
-  const isCancelled = waiter.cancelledAt !== undefined; // the row stays until it expires, because the call must see the flag
-  if (HAS_LOST_POSITION.has(grant) && !isCancelled) {
+  const isFlagged = waiter.cancelledAt !== undefined; // the row stays until it expires, because the call must see the flag
+  if (HAS_LOST_POSITION.has(grant) && !isFlagged) {
     await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
   if (waiter.keepUntil <= now && search.budget.removals-- > 0)
     return (await deleteExpiredRow(dependencies, waiter, call)) ? 'gone' : 'undecided';
-  if (isCancelled || isOverdue(waiter, now)) return 'passed';
+  if (isFlagged || isOverdue(waiter, now)) return 'passed';
   if (grant === 'own') return 'granted';
   return grant === 'none' ? 'waits' : 'passed';
 }
 
-/** One write makes up to this many grants: DynamoDB limits an expression to 4 KB. */
+/** How many grants one write makes at most, because DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;
 
-/** The hints name up to this many waiters. */
-export const MOST_NAMED = 24;
+/** How many waiters the hints name at most. */
+export const MAX_NAMED = 24;
 
 /** A waiter, and the grant that it receives. */
 export interface NextGrant {
@@ -184,7 +184,7 @@ export interface NextInLine {
   /** Whether a task is among the others, so that a delayed repair is needed. */
   taskWaits: boolean;
   /** The rows that are in line and cannot be served by the next write, of those that were read. */
-  inLine: Waiter[];
+  staying: Waiter[];
   /** The arrival number of the waiter that a quick release serves, if that waiter does not pass a sleeper. */
   number?: number | undefined;
   /** Whether the line has a place of a holder's request. It keeps the mark as soon as that grant has ended. */
@@ -215,7 +215,15 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
   const { record, reading, ending, ownTicket } = search;
   const { clockSkewMs } = dependencies;
   const line: NextInLine = {
-    ...{ nextGrants: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false, refused: [] },
+    ...{
+      nextGrants: [],
+      others: false,
+      next: undefined,
+      staying: [],
+      behind: undefined,
+      taskWaits: false,
+      refused: [],
+    },
   };
   const now = dependencies.clock.now();
   const cap = capAt(record, { now, clockSkewMs });
@@ -229,7 +237,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     if (reachesLimit(waiter)) return { ...line, others: true }; // waiters may be behind this pile of expired rows
     if (judgement !== 'waits') continue;
     if (waiter.ticket !== ownTicket && (await mayHaveLeftBeforeTask(reading, { waiter, latest: now + clockSkewMs }))) {
-      line.inLine.push(waiter);
+      line.staying.push(waiter);
       line.others = true;
       continue;
     }
@@ -238,7 +246,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     // This write serves an earlier row of the same request. This row waits for the outcome, and does not keep others out.
     if (line.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
       line.taskWaits ||= isTask(waiter);
-      line.inLine.push(waiter);
+      line.staying.push(waiter);
       continue;
     }
     // This process has no client for the task, so the schedule must serve it. Those behind it wait for their turn.
@@ -272,12 +280,12 @@ function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Ju
   if (judgement === 'gone' || judgement === 'refused') reading.noteDeleted(waiterKey(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
   if (judgement === 'granted') reading.noteGranted(waiter);
-  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.inLine.push(waiter);
+  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.staying.push(waiter);
 }
 
 /**
- * Whether the caller may have left already, by a clock that is ahead, while a task waits behind it. The caller would not claim its grant, and the task does
- * not poll, so the hand-off passes over the caller.
+ * Whether the caller may have left already, by a clock that is ahead, while a task waits behind it. The caller would
+ * not claim its grant, and the task does not poll, so the hand-off passes over the caller.
  */
 const mayHaveLeftBeforeTask = async (
   reading: LineReading,
@@ -290,14 +298,15 @@ async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
   return {
     others: true,
     next: waiter.ticket,
-    ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
+    ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
     behind: grant,
     taskWaits: isTask(waiter) || behind.some(isTask),
   };
 }
 
 /**
- * The grant that a waiter asks for. A caller first receives only the grant window, because it may have crashed; its claim brings the whole ttl.
+ * The grant that a waiter asks for. A caller first receives only the grant window, because it may have crashed; its
+ * claim brings the whole ttl.
  * @param ownTicket the ticket of the call that hands off, which is alive
  */
 export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
@@ -316,19 +325,20 @@ export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
 /** Finds out what the record, with the grants that are about to end, shows about the request of a row. */
 function grantOfRequest(
   { clock }: LeaseDependencies,
-  { record, reading, ending: goingGrants, granted }: LineSearch,
+  { record, reading, ending, granted }: LineSearch,
   waiter: Waiter,
 ): GrantOfRequest {
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
-  const going = goingGrants.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
-  // The grant is being released or broken, perhaps before its task was notified: another call of the request can release it.
-  if (going?.how === 'released' || going?.how === 'broken')
-    return going.entry.isEnding ? whyEnding(going.entry) : going.how;
+  const grantToEnd = ending.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
+  // A released or broken grant counts as ended for its own row too: another call of the request may have released it before the task was
+  // notified.
+  if (grantToEnd?.how === 'released' || grantToEnd?.how === 'broken')
+    return grantToEnd.entry.isEnding ? whyEnding(grantToEnd.entry) : grantToEnd.how;
   const how = endOfRequest(record, name);
-  if (going && how === 'superseded') return how;
-  if (going && going.entry.ticket !== waiter.ticket) return 'none';
-  if (going) return going.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
+  if (grantToEnd && how === 'superseded') return how;
+  if (grantToEnd && grantToEnd.entry.ticket !== waiter.ticket) return 'none';
+  if (grantToEnd) return grantToEnd.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const entry = entryOf(record, name);
   // The call that made the grant to this row notifies its task, even if the grant has ended since.
   if (entry ? entry.ticket === waiter.ticket : how && reading.wasGranted(waiter)) return 'own';
@@ -342,8 +352,9 @@ const isShared = (entry: HolderEntry, { ticket, weight }: NewGrant): boolean =>
   entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
 
 /**
- * Notifies a task of the grant that its request has by another ticket, or of InvalidRequest if the task expects another end of the grant. Each message
- * gives the grant a new version. The search keeps the record with that version, because a later row may belong to the same request.
+ * Notifies a task of the grant that its request has by another ticket, or of InvalidRequest if the task expects another
+ * end of the grant. Each message gives the grant a new version. The search keeps the record with that version, because
+ * a later row may belong to the same request.
  */
 async function notifyOfSharedGrant(
   dependencies: LeaseDependencies,

@@ -14,7 +14,7 @@ import { deleteWaiter, isTask } from './waiters.ts';
 /** The versions that a write has given to new entries, by the name of the request. */
 export type Versions = ReadonlyMap<string, string>;
 
-interface NotifyingGranted {
+interface WrittenGrants {
   record: KeyRecord;
   versions: Versions;
   unnotified: Set<string>;
@@ -26,7 +26,7 @@ interface NotifyingGranted {
  */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
-  { line: { nextGrants, behind, taskWaits }, ...notifying }: NotifyingGranted & { line: NextInLine },
+  { line: { nextGrants, behind, taskWaits }, ...notifying }: WrittenGrants & { line: NextInLine },
   call: Call,
 ): Promise<GrantToEnd[]> {
   const goneTasks: GrantToEnd[] = [];
@@ -42,18 +42,19 @@ export async function notifyGranted(
 }
 
 /**
- * Notifies a task of the grant that it has just received. Logs a failure: the call that hands off has done its own work, and the schedule notifies
- * the task later.
+ * Notifies a task of the grant that it has just received. Logs a failure: the call that hands off has done its own
+ * work, and the schedule notifies the task later.
  * @returns the grant, if its task was gone
  */
 async function notifyTask(
   dependencies: LeaseDependencies,
-  { nextGrant: { waiter, grant }, record, versions, unnotified }: NotifyingGranted & { nextGrant: NextGrant },
+  { nextGrant: { waiter, grant }, record, versions, unnotified }: WrittenGrants & { nextGrant: NextGrant },
   call: Call,
 ): Promise<HolderEntry | undefined> {
   const entry = entryOf(record, grant.name);
   if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
-  // Another version: while the answer of this write was lost, another call has passed the grant to another task of the request, and notified that task.
+  // Another version: while the answer of this write was lost, another call has passed the grant to another task of the
+  // request, and notified that task.
   if (entry.version !== versions.get(grant.name)) return undefined;
   // Expired: this call was paused for longer than the ttl, and another call may have taken the key over.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;

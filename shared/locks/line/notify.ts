@@ -18,7 +18,7 @@ import {
   type WaitingTask,
 } from './waiters.ts';
 
-/** With less time left than this, a call leaves the message to the schedule. */
+/** How much time a call must have left to send a message. With less, it leaves the message to the schedule. */
 export const NOTIFY_MS = 500;
 
 /** What became of a message about a grant. `overtaken`: another call has changed the grant, so nothing was sent. */
@@ -28,8 +28,9 @@ export interface Notified {
 }
 
 /**
- * Measures the time from the end of a grant until the next holder has its own. A holder that joined after that end is not measured, because the key was
- * free. The time after an expiry is not measured, because no call wrote when the grant was over.
+ * Measures the time from the end of a grant until the next holder has its own. A holder that joined after that end is
+ * not measured, because the key was free. The time after an expiry is not measured, because nobody writes at the moment
+ * when a grant expires.
  */
 export function measureHandOff(
   { previous, ticket }: { previous?: EndedGrant | undefined; ticket?: string | undefined },
@@ -40,7 +41,7 @@ export function measureHandOff(
   call.measure?.('HandOffMs', Math.max(0, now - previous.at)); // the two instants may be of two clocks
 }
 
-/** Logs a grant from the line. Otherwise no log would have the grant of a task, or of a caller that crashed before it claimed the grant. */
+/** Logs a grant from the line. Otherwise no log would show the grant of a task, or of a caller that crashed before it claimed the grant. */
 export function logGrant(key: string, { holder, fence, ticket, previous }: HolderEntry, call: Call): void {
   call.log?.({ message: 'granted', key, holder, fence, ticket, previous: previousView(previous) });
 }
@@ -57,8 +58,8 @@ export function logGrants(
   }
 }
 
-/** Fails the task with one of the documented errors. The problem has the ticket in place of a trace id. */
-export async function notifyFailed(
+/** Fails the task with one of the documented errors, and leaves its row. The problem names the ticket in place of a trace id. */
+export async function sendError(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
@@ -75,16 +76,16 @@ export async function failTask(
   failing: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
 ): Promise<NotifyOutcome> {
-  const outcome = await notifyFailed(dependencies, failing, call);
+  const outcome = await sendError(dependencies, failing, call);
   if (outcome !== 'unanswered') await deleteWaiter(dependencies, failing.waiter, call);
   return outcome;
 }
 
 /**
- * Fails a task whose grant must end before the task was notified.
+ * Fails a task, and throws if the message is unanswered, so that the grant of the task does not end before the task has the message.
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if the message is unanswered. Its row then stays
  */
-export async function endTask(
+export async function failTaskOrThrow(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
@@ -102,24 +103,25 @@ export async function endTask(
 /**
  * Fails the task of a grant that an operator breaks, if its row is still there: then it may not have been notified of its grant
  * (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
- * @returns `accepted`: the task has ended, so nobody works under the grant, and the grant can end at once. `gone`: the task was notified before, or has
- * ended. `unanswered`: the row stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
+ * @returns `accepted`: the task has ended, so nobody works under the grant, and the grant can end at once. `gone`: the
+ * task was notified before, or has ended. `unanswered`: the row stays, and the next call or the schedule sends again.
+ * Undefined if the grant has no task to notify
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable by DynamoDB
  */
-export async function endUnnotified(
+export async function failUnnotifiedTask(
   dependencies: LeaseDependencies,
-  { waiter: ticket, error }: { waiter: WaiterKey; error: HoldfastError },
+  { rowKey, error }: { rowKey: WaiterKey; error: HoldfastError },
   call: Call,
 ): Promise<NotifyOutcome | undefined> {
-  const row = await getWaiter(dependencies, ticket, call);
+  const row = await getWaiter(dependencies, rowKey, call);
   if (!row || !isTask(row)) return undefined;
   if (!(await canNotify(dependencies, row))) return 'unanswered';
   return failTask(dependencies, { waiter: row, error }, call);
 }
 
 /**
- * The outcome of a message to a task or a callback. `gone`: it does not accept a message any more, because it timed out, ended, or was notified before.
- * `unanswered`: every other failure. The message may have arrived.
+ * The outcome of a message to a task or a callback. `gone`: it does not accept a message any more, because it timed
+ * out, ended, or was notified before. `unanswered`: every other failure. The message may have arrived.
  */
 export type NotifyOutcome = 'accepted' | 'gone' | 'unanswered';
 
@@ -134,7 +136,8 @@ const CALLBACK_GONE = new Set([
 ]);
 
 /**
- * Whether this process can notify the waiter. A process with directTransport may have no client for that. It must not grant the key to such a waiter.
+ * Whether this process can notify the waiter. A process with directTransport may have no client for that. It must not
+ * grant the key to such a waiter.
  * @throws every error that is not a HoldfastError
  */
 export const canNotify = (
@@ -161,8 +164,8 @@ export async function hasClient(
 }
 
 /**
- * Sends one message to a task or a callback. There is a single try, even if the client of a directTransport would retry: a second try of a message that
- * landed is answered `gone` (aws/step-functions.ts).
+ * Sends one message to a task or a callback. There is a single try, even if the client of a directTransport would
+ * retry: a second try of a message that landed is answered `gone` (aws/step-functions.ts).
  * @returns `throttled`: the message has not arrived
  */
 export async function sendMessage(
@@ -228,7 +231,10 @@ function notifyOutcomeOf(tried: Attempt<unknown>, isGone: (error: SdkError) => b
   return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
 }
 
-/** Logs a failed hand-off, and leaves the line to the next call on the key or to the schedule. @throws every error that is not a HoldfastError */
+/**
+ * Logs a failed hand-off, and leaves the line to the next call on the key or to the schedule.
+ * @throws every error that is not a HoldfastError
+ */
 export function leftToSchedule(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
   logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });

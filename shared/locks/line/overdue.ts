@@ -25,15 +25,16 @@ import { deleteExpiredRow } from './waiting-calls.ts';
 const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * A task with the documented timeout has ended this long after its deadline. Without this bound, a task that cannot be notified (for example because Step
- * Functions may not use a KMS key) would keep its grant forever, because each try renews the grant.
+ * A task with the documented timeout has ended this long after its deadline. Without this bound, a task that cannot be
+ * notified (for example because Step Functions may not use a KMS key) would keep its grant forever, because each try
+ * renews the grant.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
 /** The repair of one key usually takes at most this long. */
 export const LAST_KEY_MS = 5000;
 
-/** A run ends this many rows of one key even if it has no time to spare for other keys. */
+/** How many rows of one key a run ends even if other keys need its time. */
 const MIN_ROWS = 100;
 
 /** The number of rows that end at once. More would take writes from the callers: a partition of DynamoDB takes a thousand a second. */
@@ -43,14 +44,17 @@ const FAILURES_AT_ONCE = 5;
 export const isTaskLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
-/** Whether the repair still notifies a task. If not, its grant ends at the expiry. A bound grant has no expiry, so its task is always notified. */
+/**
+ * Whether the repair still notifies a task. If not, its grant ends at the expiry. A bound grant has no expiry, so its
+ * task is always notified.
+ */
 export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
   waiter.bound || waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Overdue {
   /** Ends an overdue task, or notifies it of the grant that its request has. */
   fail(waiter: WaitingTask): Promise<NotifyOutcome | 'overtaken'>;
-  /** With less time left than this, a run leaves the rest of a long line to the next run. */
+  /** How much time a run must have left to go on with a long line. With less, it leaves the rest to the next run. */
   spareMs: number;
 }
 
@@ -60,7 +64,8 @@ interface OverdueRows {
 }
 
 /**
- * Whether the line needs its mark, because it has a waiter that may receive a grant. If there are too many expired rows, such a waiter may be behind them.
+ * Whether the line needs its mark, because it has a waiter that may receive a grant. If there are too many expired
+ * rows, such a waiter may be behind them.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function needsMark(
@@ -80,7 +85,8 @@ export async function needsMark(
 }
 
 /**
- * Ends overdue tasks, even while the holder goes on: otherwise TTL would delete their rows, and the tasks would never end. Deletes expired rows of callers.
+ * Ends overdue tasks, even while the holder goes on: otherwise TTL would delete their rows, and the tasks would never
+ * end. Deletes expired rows of callers.
  * @returns for how many tasks the message is unanswered
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

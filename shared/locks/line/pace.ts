@@ -7,19 +7,22 @@ import type { KeyRecord } from '../record/record.ts';
 //
 // A call that polls too early wastes a request. A call that polls too late makes the whole line behind it wait.
 
-/** The shortest and the longest pause of the next waiter while turns are short. Behind several holders, turns end at any time, and more polls find nothing. */
+/**
+ * The shortest and the longest pause of the next waiter while turns are short. Behind several holders, turns end at any
+ * time, and more polls find nothing.
+ */
 const FAST_MS = { alone: [1, 3], shared: [5, 8] } as const;
 /** The shortest and the longest pause of the next waiter otherwise. */
 const NEXT_MS = [25, 35] as const;
 /** The shortest and the longest pause of all other waiters, if their position or the length of turns is not known. */
 const OTHERS_MS = [150, 250] as const;
 
-/** By chance, n turns may be shorter than n mean turns, by about this many turns times the square root of n. */
+/** How much shorter than n mean turns n turns may be by chance: about this part of a turn, times the square root of n. */
 const CHANCE = 0.4;
 
 /**
- * The time between two turns if a request takes a millisecond: a query, a write, a poll and a claim. This was measured: with 4 ms for an exclusive holder,
- * callers poll too often. The release of a shared grant is one more write.
+ * The time between two turns if a request takes a millisecond: a query, a write, a poll and a claim. This was measured:
+ * with 4 ms for an exclusive holder, callers poll too often. The release of a shared grant is one more write.
  */
 const BETWEEN_TURNS_MS = { alone: 8, shared: 12 };
 /** A slower answer counts as this long, because a single one must not make a call poll too late. */
@@ -30,8 +33,8 @@ export const meanOf = (before: number | undefined, value: number): number =>
   before === undefined ? value : (before + value) / 2;
 
 /**
- * How long a hand-off takes. If requests are slow, only one of them counts: the length of turns contains slow requests already, and calls would poll too
- * late.
+ * How long a hand-off takes. If requests are slow, only one of them counts, because measured turns contain the others
+ * already. Counting more would make calls poll too late.
  */
 const betweenMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
   BETWEEN_TURNS_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
@@ -67,7 +70,8 @@ const firstPace = ({ turnMs }: Turns): number | undefined =>
   turnMs === undefined ? undefined : Math.min(turnMs, MAX_FIRST_MS);
 
 /**
- * The pace that a claim writes. It follows a shorter turn quickly and a longer one slowly, because it is worse to poll too late than too early.
+ * The pace that a claim writes. It follows a shorter turn quickly and a longer one slowly, because it is worse to poll
+ * too late than too early.
  * @returns undefined if it is not known, or the key has no line
  */
 export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
@@ -77,7 +81,10 @@ export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
   return Math.round(paceMs + change);
 }
 
-/** How much the last turn counts. The usual turn is a mean of logarithms, so a few long turns count little: the front must stay awake for short ones. */
+/**
+ * How much the last turn counts. The usual turn is a mean of logarithms, so a few long turns count little: the front
+ * must stay awake for short ones.
+ */
 const USUAL_WEIGHT = 1 / 4;
 const MEAN_WEIGHT = 1 / 16;
 
@@ -96,8 +103,8 @@ const MIN_PATIENCE_MS = 50;
 const MAX_PATIENCE_MS = 500;
 
 /**
- * How long a call that is not next leaves a free key to the waiters before it. After that, all of them seem to have crashed. The jitter separates calls
- * that assume the same position.
+ * How long a call that is not next leaves a free key to the waiters before it. After that, all of them seem to have
+ * crashed. The jitter separates calls that assume the same position.
  * @param rank the position, or infinite if it is not known
  */
 function patienceMs(rank: number, ids: Ids): number {
@@ -122,8 +129,8 @@ interface BegunTurn {
 }
 
 /**
- * When the turn of a holder begins, or began. If the claim is late, the new holder pauses for too long, and nobody knows for how long: expect it after half
- * of the delay so far.
+ * When the turn of a holder begins, or began. If the claim is late, the new holder pauses for too long. Its turn is
+ * then expected to begin after another half of the delay so far.
  */
 function beginOf({ grantedAt, isClaimed, betweenMs: between, now }: BegunTurn): number {
   if (isClaimed) return grantedAt;
@@ -155,8 +162,8 @@ interface PaceSight {
 }
 
 /**
- * How long a call in line pauses before its next poll (docs/protocols/queue.md#when-to-poll). It depends on its position, and on how long the holders have
- * had their grants.
+ * How long a call in line pauses before its next poll (docs/protocols/queue.md#when-to-poll). It depends on its
+ * position, and on how long the holders have had their grants.
  */
 export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
@@ -178,7 +185,7 @@ export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
   const position = positionOf(sight);
   if (position === undefined) return others;
   const holders = Math.max(1, sight.holders ?? 0, record.entries.length);
-  // No turn has ended yet, so each turn is expected to last as long as the present one has lasted so far.
+  // No turn has ended yet, so each turn is expected to last as long as the current one has lasted so far.
   if (paceMs === undefined)
     return Math.max(
       soonest,
@@ -186,13 +193,14 @@ export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
     );
   const eachMs = (turnMs + betweenHoldersMs(sight)) / holders;
   const expected = untilEndMs + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
-  // A hand-off may serve many at once before the first claim, when the record shows fewer holders than there is room for, and after a heavy grant.
+  // A hand-off may serve many at once before the first claim, when the record shows fewer holders than there is room
+  // for, and after a heavy grant.
   const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > (sight.weight ?? 1));
   const most = servesMany ? others : MAX_OTHERS_MS;
   return Math.round(Math.min(most, Math.max(soonest, expected)));
 }
 
-/** How long a hand-off takes. For a shared grant it has one more request, because the release comes before it. */
+/** How long a hand-off takes. For a shared grant it takes one more request, because the release comes before it. */
 const betweenHoldersMs = ({ record, requestMs }: Pick<PaceSight, 'record' | 'requestMs'>): number => {
   const how = howHeld(record);
   return betweenMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
@@ -218,7 +226,10 @@ export function patienceInLineMs(
   return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
 
-/** The short tickets of the waiters at the front, if they agree with `nextTicket`. Only a hand-off before a caller writes them, so the next is not a task. */
+/**
+ * The short tickets of the waiters at the front, if they agree with `nextTicket`. Only a hand-off whose next waiter is
+ * a caller writes them, so they show that the next waiter is not a task.
+ */
 const ticketsHinted = ({
   nextTicket,
   nextTickets,
@@ -244,24 +255,26 @@ function heldSoFarMs({ entries }: PaceSight['record'], now: number): number {
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);
 }
 
-// Which call hands off the room of a released grant. If two calls do, both read the line and grant to the same waiters, one of them without effect. If
-// the chosen call has crashed, the next waiter hands off after its patience.
+// Which call hands off the room of a released grant. If two calls do, both read the line and grant to the same waiters,
+// one of them without effect. If the chosen call has crashed, the next waiter hands off after its patience.
 
-/** After this time a hand-off has ended, or its call has crashed. */
+/** How long a hand-off takes at most. If it has not ended by then, its call has crashed. */
 const RECENT_MS = 100;
 
 const isRecent = (at: number | undefined, now: number): boolean => at !== undefined && Math.abs(now - at) < RECENT_MS;
 
 /**
- * Whether the last release may still be handing off, so that this call need not. If a task may be next, the answer is no: a task does not poll, so nobody
- * would notice a release that crashed. After an exclusive grant it is no too, because its end and the hand-off are one write.
+ * Whether the last release may still be handing off, so that this call need not. If a task may be next, the answer is
+ * no: a task does not poll, so nobody would notice a release that crashed. After an exclusive grant the answer is no
+ * too, because its end and the hand-off are one write.
  */
 export const isHandedOff = (record: KeyRecord, now: number): boolean =>
-  !record.isFree && isRecent(record.freedAt, now) && isCallNext(record);
+  !record.isFreeForThirdParties && isRecent(record.freedAt, now) && isCallNext(record);
 
 /**
- * Whether the release before this one hands off the room of both. The record is the one that this release has just written. If there was room before this
- * release, the earlier call has not finished its hand-off, and goes on while there is room.
+ * Whether the release before this one hands off the room of both. The record is the one that this release has just
+ * written. If there was room before this release, the earlier call has not finished its hand-off, and goes on while
+ * there is room.
  */
 export const isHandedOffWithBefore = (record: KeyRecord, now: number): boolean =>
   isRecent(record.freedBefore, now) &&

@@ -7,9 +7,9 @@ import type { Parked } from '../calls/types.ts';
 import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION } from '../executions/allowed.ts';
 import type { KeyRecord } from '../record/record.ts';
-import { isLineFull, refuseWhereFull } from './limits.ts';
+import { isLineFull, refuseIfNamespaceFull } from './limits.ts';
 import type { Lock, MarkWritten } from './lock.ts';
-import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
+import { failTask, NOTIFY_MS, sendError } from './notify.ts';
 import {
   deleteWaiter,
   getWaiter,
@@ -21,8 +21,9 @@ import {
 } from './waiters.ts';
 
 /**
- * Gives the request of a callback a request id that is derived from the callback id. Code that submits a callback may run again, even after the callback
- * has ended (docs/protocols/tasks.md#a-callback-is-submitted-twice), and must name the same request. The hash keeps the callback id secret in answers.
+ * Gives the request of a callback a request id that is derived from the callback id. Code that submits a callback may
+ * run again, even after the callback has ended (docs/protocols/tasks.md#a-callback-is-submitted-twice), and must name
+ * the same request. The hash keeps the callback id secret in answers.
  * @throws HoldfastError InvalidRequest if the deployment serves no durable functions
  */
 export function withRequestOfCallback(
@@ -38,18 +39,19 @@ export function withRequestOfCallback(
   return { ...input, requestId: `c-${createHash('sha256').update(callbackId).digest('base64url')}` };
 }
 
-interface Parking {
+interface ParkRequest {
   lock: Lock;
   parked: ParkedBy;
   parkSeconds: number;
 }
 
 /**
- * Parks a task or a callback (docs/protocols/tasks.md#park). Writes its row first, even if the key is free: if this call is interrupted, the schedule finds
- * the row and goes on.
- * @throws HoldfastError InvalidRequest (the request has a grant of another weight or mode), QueueFull, Throttled, Unavailable, OutcomeUnknown
+ * Parks a task or a callback (docs/protocols/tasks.md#park). Writes its row first, even if the key is free: if this
+ * call is interrupted, the schedule finds the row and goes on.
+ * @throws HoldfastError InvalidRequest (the request has a grant of another weight or mode), QueueFull, Throttled,
+ * Unavailable, OutcomeUnknown
  */
-export async function park(dependencies: LeaseDependencies, parking: Parking, call: Call): Promise<Parked> {
+export async function park(dependencies: LeaseDependencies, parking: ParkRequest, call: Call): Promise<Parked> {
   const { requestId } = parking.lock.asked;
   const parked = await putInLine(dependencies, parking, call).catch(addRetryWith({ requestId }));
   if (parked.parked) call.measure?.('Parked', 1);
@@ -58,7 +60,7 @@ export async function park(dependencies: LeaseDependencies, parking: Parking, ca
 
 async function putInLine(
   dependencies: LeaseDependencies,
-  { lock, parked, parkSeconds }: Parking,
+  { lock, parked, parkSeconds }: ParkRequest,
   call: Call,
 ): Promise<Parked> {
   const { asked } = lock;
@@ -79,8 +81,8 @@ async function putInLine(
 }
 
 /**
- * Refuses a task that parks in a full namespace. The task receives QueueFull as a message too, so that an earlier ticket of it cannot receive a grant after
- * the refusal.
+ * Refuses a task that parks in a full namespace. The task receives QueueFull as a message too, so that an earlier
+ * ticket of the task cannot receive a grant after the refusal.
  * @returns the waiter if the task already has a result, such as the grant of an earlier ticket; undefined if the namespace is not full
  * @throws HoldfastError QueueFull, Throttled, Unavailable
  */
@@ -90,12 +92,12 @@ async function answeredInFullNamespace(
   call: Call,
 ): Promise<WaitingTask | undefined> {
   try {
-    await refuseWhereFull(dependencies, key, call);
+    await refuseIfNamespaceFull(dependencies, key, call);
     return undefined;
   } catch (error) {
     if (!(error instanceof HoldfastError && error.code === 'QueueFull')) throw error;
     const waiter = newWaiter();
-    const outcome = await notifyFailed(dependencies, { waiter, error }, call);
+    const outcome = await sendError(dependencies, { waiter, error }, call);
     if (outcome === 'gone') return waiter;
     if (outcome === 'accepted') throw error;
     throw new HoldfastError('Unavailable', 'the task may not have been notified of QueueFull: send the call again', {
@@ -107,13 +109,13 @@ async function answeredInFullNamespace(
 /** `waits`: the task waits, or may wait. `notified`: the task does not wait any more, or another call is about to notify it. */
 type ParkOutcome = 'waits' | 'notified';
 
-interface Entering {
+interface TaskInLine {
   lock: Lock;
   waiter: WaitingTask;
 }
 
 /** Raises the mark for a task whose row is written. If the request has or had a grant, decides by that grant. */
-async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<ParkOutcome> {
+async function enter(dependencies: LeaseDependencies, { lock, waiter }: TaskInLine, call: Call): Promise<ParkOutcome> {
   for (let expired: KeyRecord | undefined; ; ) {
     const { won, record, isRuined, ...counts } = await lock.raiseMarkForTask(waiter.ticket, expired);
     const arrival = { lock, waiter, record };
@@ -133,7 +135,7 @@ async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering
 }
 
 /** A task in line, and the current record after a write of its call. */
-interface Arrival extends Entering {
+interface Arrival extends TaskInLine {
   record: KeyRecord;
 }
 
@@ -143,11 +145,12 @@ async function arrive(
   { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<MarkWritten, 'arrivals' | 'lineOut'>,
   call: Call,
 ): Promise<ParkOutcome | 'again'> {
-  if (lock.freeAt(record) <= dependencies.clock.now()) {
+  if (lock.roomAt(record) <= dependencies.clock.now()) {
     const { served, unnotified, end, record: after } = await lock.handOff(record);
     if (unnotified?.has(waiter.ticket)) return 'waits';
     if (served.includes(waiter.ticket) || lock.ticketsOfHolders(after).has(waiter.ticket)) return 'notified';
-    // An empty line without a grant to the task: another call has notified it and deleted its row. If the row is there, the hand-off did not read so far.
+    // An empty line without a grant to the task: another call has notified it and deleted its row. If the row is there,
+    // the hand-off did not read that far.
     return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
@@ -158,8 +161,8 @@ async function arrive(
 }
 
 /**
- * Refuses a task whose request had a grant that has ended, or was superseded. If the message is unanswered, the row stays, and the next call that reads it
- * refuses the task.
+ * Refuses a task whose request had a grant that has ended, or was superseded. If the message is unanswered, the row
+ * stays, and the next call that reads it refuses the task.
  */
 async function refuseTask(
   dependencies: LeaseDependencies,
@@ -171,16 +174,17 @@ async function refuseTask(
 }
 
 /**
- * Removes the task from a full line. Fails the task first: a call that has just read its row then cannot notify the task of a grant after this refusal.
+ * Removes the task from a full line. Fails the task first: a call that has just read its row then cannot notify the
+ * task of a grant after this refusal.
  * @throws HoldfastError QueueFull
  */
 async function refuseFull(
   dependencies: LeaseDependencies,
-  { lock, waiter }: Entering,
+  { lock, waiter }: TaskInLine,
   call: Call,
 ): Promise<ParkOutcome> {
   const full = queueFull(waiter.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
-  const outcome = await notifyFailed(dependencies, { waiter, error: full }, call);
+  const outcome = await sendError(dependencies, { waiter, error: full }, call);
   if (outcome === 'unanswered') return 'waits'; // the task may still wait, so its row must stay
   if (outcome === 'gone' && lock.ticketsOfHolders(await lock.read()).has(waiter.ticket)) return 'notified';
   await deleteWaiter(dependencies, waiter, call);
@@ -188,8 +192,8 @@ async function refuseFull(
 }
 
 /**
- * Passes the grant that a call or an older try of the task has to this task, and notifies it. The grant then names this ticket, so if this call crashes or
- * the message is unanswered, the schedule finds the task.
+ * Passes the grant that a call or an older try of the task has to this task, and notifies it. The grant then names this
+ * ticket, so if this call crashes or the message is unanswered, the schedule finds the task.
  * @param taking `repeated`: whether another call or task may know of the grant. Then the grant stays even if this task is gone
  */
 async function takeGrant(

@@ -6,7 +6,7 @@ import { conditionalWrite } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { parkedAtOf, placeOf, putWaiter, ttlOfWaiter, type WaiterRequest, type WaitingCall } from './waiters.ts';
-import { isOpenTo, withdrawnIn } from './waiting-calls.ts';
+import { flaggedIn, isOpenTo } from './waiting-calls.ts';
 
 // The places of callers that sleep between two calls (docs/protocols/places.md).
 //
@@ -25,14 +25,17 @@ const SLACK_MS = 10_000;
 const KEEP_MS = 60_000;
 
 /**
- * The shortest `awakeAt` of a place far from the front, because each extension is a write. The price: callers that died asleep count for as long, so a
- * key whose whole line was killed may stand free for three and a half minutes.
+ * The shortest `awakeAt` of a place far from the front, because each extension is a write. The price: callers that died
+ * asleep count for as long, so a key whose whole line was killed may stand free for three and a half minutes.
  */
 export const FAR_MS = 210_000;
 
 export type Place = WaitingCall & { awakeAt: number };
 
-/** Whether the place keeps the mark. It does so for the margin after `keepUntil`, because a call whose clock is behind may still extend it then. */
+/**
+ * Whether the place keeps the mark. It does so for the margin after `keepUntil`, because a call whose clock is behind
+ * may still extend it then.
+ */
 export const isLive = ({ cancelledAt, keepUntil }: Place, { now, clockSkewMs }: { now: number; clockSkewMs: number }) =>
   cancelledAt === undefined && keepUntil + clockSkewMs > now;
 
@@ -105,10 +108,13 @@ export async function extendPlace(
     call,
   );
   if (won) return 'kept';
-  return ('old' in outcome && withdrawnIn(outcome.old, asked)) || 'gone';
+  return ('old' in outcome && flaggedIn(outcome.old, asked)) || 'gone';
 }
 
-/** The position of an arrival, by the hints of the record. A number above the counter of arrivals is from before the counter began again: position 1. */
+/**
+ * The position of an arrival, by the hints of the record. A number above the counter of arrivals is from before the
+ * counter began again: position 1.
+ */
 export function estimatedPosition(
   { arrivals = 0, lineOut = 0 }: { arrivals?: number | undefined; lineOut?: number | undefined },
   number: number | undefined,

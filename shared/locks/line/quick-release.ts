@@ -3,15 +3,15 @@ import type { Call } from '../../aws/call.ts';
 import { all, not } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { ReleaseInput } from '../calls/inputs.ts';
-import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
 import { isUnderCap } from '../record/capped.ts';
 import { entryAt, hasLeaseId, isNotEnding, isNotRemembered } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
-import { isNoneMoved, leftAsleep, namesOf } from '../record/mark.ts';
+import { isNoneMoved, leftAsleep, shortNamesOf } from '../record/mark.ts';
 import { entryOfNew } from '../record/new-entries.ts';
 import { entryOf, isAloneIn } from '../record/record.ts';
 import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
-import { FIRST_PAGE, MOST_NAMED, type NextInLine, newGrantOf } from './next.ts';
+import { FIRST_PAGE, MAX_NAMED, type NextInLine, newGrantOf } from './next.ts';
 import { canNotify, logGrants } from './notify.ts';
 import {
   isInLine,
@@ -25,8 +25,9 @@ import {
 } from './waiters.ts';
 
 /**
- * Releases an exclusive grant that was made while others were in line. Because of their mark, a plain release would lose its first write. So this reads the
- * line first, and hands the key off in one write (docs/protocols/queue.md#quick-release).
+ * Releases an exclusive grant that was made while others were in line. Because of their mark, a plain release would
+ * lose its first write. So this reads the line first, and hands the key off in one write
+ * (docs/protocols/queue.md#quick-release).
  * @returns undefined if the plain release must decide. `unanswered`: it must decide too, but the key may have been handed off already
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
  */
@@ -36,7 +37,7 @@ export async function releaseInLine(
   call: Call,
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
-  if (!proof || ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
+  if (!proof || ticket === undefined || call.timeLeftMs() < HAND_OFF_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call).catch(plainIfUnread);
   if (line?.isAsleep) return leaveAsleep(dependencies, { key, proof, line }, call);
   const [served] = line?.nextGrants ?? [];
@@ -58,7 +59,8 @@ function plainIfUnread(error: unknown): undefined {
 
 /**
  * Finds the next waiter. Reads one page, and changes nothing, because the release has not proved yet that it holds the key.
- * @returns undefined if a hand-off must decide: the line is empty, others would share the key, a task is overdue, or the row of the grant is still there
+ * @returns undefined if a hand-off must decide: the line is empty, others would share the key, a task is overdue, or
+ * the row of the grant is still there
  */
 async function peek(
   dependencies: LeaseDependencies,
@@ -75,7 +77,8 @@ async function peek(
     else if (isPlace(waiter) && isInLine(waiter, now)) sleeper ??= waiter;
     if (++read === FIRST_PAGE) break;
   }
-  // If a task waits, pass over callers whose deadline is within the margin: by a clock that is ahead they may have left, and the task does not poll.
+  // If a task waits, pass over callers whose deadline is within the margin: by a clock that is ahead they may have
+  // left, and the task does not poll.
   const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
   const [waiter, ...behind] = waiting.filter((row) => isTask(row) || row.deadline > latest);
   if (!waiter)
@@ -84,15 +87,16 @@ async function peek(
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
   const sleeperTicket = sleeper?.ticket;
-  // In a crowd that came at once, numbers are too low, which only the record shows. So use a number only if the page shows a sleeper behind the waiter.
+  // In a crowd that came at once, numbers are too low, which only the record shows. So use a number only if the page
+  // shows a sleeper behind the waiter.
   const passesNoSleeper = sleeperTicket !== undefined && sleeperTicket > waiter.ticket;
   return {
     nextGrants: [{ waiter, grant }],
     others: next !== undefined || sleeperTicket !== undefined || read === FIRST_PAGE,
     next: next?.ticket ?? sleeperTicket,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
-    ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
-    inLine: [],
+    ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
+    staying: [],
     behind: next && newGrantOf(next),
     taskWaits: behind.some(isTask),
     refused: [],
@@ -103,14 +107,15 @@ const NO_GRANT: NextInLine = {
   nextGrants: [],
   others: true,
   next: undefined,
-  inLine: [],
+  staying: [],
   behind: undefined,
   taskWaits: false,
   refused: [],
 };
 
 /**
- * Ends the grant, and leaves the key free for callers that sleep. Then hands off, because a task may have joined meanwhile, and tasks do not poll.
+ * Ends the grant, and leaves the key free for callers that sleep. Then hands off, because a task may have joined
+ * meanwhile, and tasks do not poll.
  * @returns as `releaseInLine`
  */
 async function leaveAsleep(
@@ -169,7 +174,7 @@ async function pass(
         ...[
           'prev_at = :now',
           'turn_ms = :now - #h.a',
-          line.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :one',
+          line.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :number',
         ],
         ...(line.next === undefined ? [] : ['next_ticket = :next']),
         ...(line.waitingTickets === undefined ? [] : ['next_tickets = :names']),
@@ -192,9 +197,11 @@ async function pass(
       ),
       values: {
         ...{ ':g0': item, ':fence': integer(now), ':released': text('released'), ':now': integer(now) },
-        ...(line.number === undefined ? { ':zero': integer(0), ':one': integer(1) } : { ':one': integer(line.number) }),
+        ...(line.number === undefined
+          ? { ':zero': integer(0), ':one': integer(1) }
+          : { ':number': integer(line.number) }),
         ...(line.next !== undefined && { ':next': text(line.next) }),
-        ...(line.waitingTickets !== undefined && { ':names': text(namesOf(line.waitingTickets)) }),
+        ...(line.waitingTickets !== undefined && { ':names': text(shortNamesOf(line.waitingTickets)) }),
         ...(execution !== undefined && { ':execution': text(execution) }),
         ...ring.values,
       },

@@ -19,10 +19,10 @@ import { notifyHolder } from '../record/versions.ts';
 import { sendNextRepair } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { failOverdue, newGrantOf } from './next.ts';
-import { canNotify, endUnnotified, type NotifyOutcome, sendHeartbeat } from './notify.ts';
+import { canNotify, failUnnotifiedTask, type NotifyOutcome, sendHeartbeat } from './notify.ts';
 import { failAllOverdue, isStillNotified, isTaskLate, LAST_KEY_MS, needsMark } from './overdue.ts';
 import { deleteWaiter, isOverdue, isTask, readWaiters, type Waiter, type WaitingTask } from './waiters.ts';
-import { deleteUnlessWithdrawn } from './waiting-calls.ts';
+import { deleteUnlessFlagged } from './waiting-calls.ts';
 
 /** What a run of the repair has done so far (locks/calls/repair.ts). */
 export interface RepairCounts {
@@ -38,16 +38,16 @@ export interface RepairCounts {
 export interface KeyRepair {
   key: string;
   repaired: RepairCounts;
-  /** With less time left than this, a run leaves the rest of a long line to the next run. */
+  /** How much time a run must have left to go on with a long line. With less, it leaves the rest to the next run. */
   spareMs: number;
   questions: Questions;
   /** Whether this is a delayed repair. If the key stays held, another one follows. */
   isDelayed: boolean;
 }
 
-/** A run hands a key off up to this many times. */
+/** How often a run hands a key off at most. */
 const MAX_HAND_OFFS = 10;
-/** A run reads up to this many rows of a key for tasks that were not notified. */
+/** How many rows of a key a run reads at most to find tasks that were not notified. */
 const MAX_LATE_ROWS = 100;
 
 interface Repair {
@@ -71,7 +71,8 @@ export async function repairKey(
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   record = await restoreMark(dependencies, record, call);
   if (record.latest) await (await import('./replace.ts')).repairReplaced(dependencies, record, call);
-  // Notify before serving the line: a hand-off may notify another try of the task, and then the grant has a version that this call has not seen.
+  // Notify before serving the line: a hand-off may notify another try of the task, and then the grant has a version
+  // that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readKey(dependencies, key, call);
   record = await passBoundGrants(dependencies, { record, repaired }, call);
   let next: Waiter | undefined;
@@ -111,7 +112,10 @@ async function restoreMark(dependencies: LeaseDependencies, record: KeyRecord, c
   return (await mark(dependencies, { key, condition: isUnmarked, left: 1 }, call)).record;
 }
 
-/** A run repairs a busy key of third-party clients again while the newest waiter is younger than this. An older line seems to be left behind. */
+/**
+ * A run repairs a busy key of third-party clients again while the newest waiter is younger than this. An older line
+ * seems to be left behind.
+ */
 const YOUNG_MS = 600_000;
 
 async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
@@ -143,7 +147,7 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
     if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
       // A call has claimed the grant, and crashed before it deleted its row.
-      if (entry.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, waiter, call);
+      if (entry.claimTtlMs === undefined) await deleteUnlessFlagged(dependencies, waiter, call);
       continue;
     }
     if (!isStillNotified(waiter, clock.now())) continue;
@@ -157,7 +161,7 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   return isChanged;
 }
 
-interface NotifyingKey extends Repair {
+interface HolderToNotify extends Repair {
   entry: HolderEntry;
   waiter: WaitingTask;
   /** Whether this call has just written the version on record. */
@@ -167,7 +171,7 @@ interface NotifyingKey extends Repair {
 /** Notifies a task of its grant. @returns the record as last seen */
 async function notify(
   dependencies: LeaseDependencies,
-  { record, entry, waiter, repaired, isOurs }: NotifyingKey,
+  { record, entry, waiter, repaired, isOurs }: HolderToNotify,
   call: Call,
 ): Promise<KeyRecord> {
   const grant = { waiter, record, entry, repeated: false, isOurs };
@@ -179,7 +183,8 @@ async function notify(
   if (outcome === 'gone' && latest && isBound(latest) && mayBeUnnotified({ ...latest, heartbeatAt: latest.beatAt }))
     current = (await noteUnnotified(dependencies, { key: record.key, entry: latest }, call)).record;
   if (outcome === 'accepted' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
-  // A task that is gone may have received an earlier message whose answer was lost. So only the end of the execution or the expiry may end the grant.
+  // A task that is gone may have received an earlier message whose answer was lost. So only the end of the execution or
+  // the expiry may end the grant.
   if (outcome !== 'gone' || entry.execution === undefined) return current;
   const { execution } = entry;
   repaired.granted += (await endGrantsOf(dependencies, { key: record.key, execution }, call)).granted;
@@ -235,8 +240,8 @@ interface MarkedKey {
 }
 
 /**
- * Fails the task of a grant that is ending. The call that marked the grant so, such as a break with `wait`, has crashed before it did this. If the task
- * accepts the message, nobody works under the grant, so the grant ends at once.
+ * Fails the task of a grant that is ending. The call that marked the grant so, such as a break with `wait`, has crashed
+ * before it did this. If the task accepts the message, nobody works under the grant, so the grant ends at once.
  */
 async function failTaskOfEndingGrant(
   dependencies: LeaseDependencies,
@@ -244,7 +249,7 @@ async function failTaskOfEndingGrant(
   call: Call,
 ): Promise<void> {
   const error = leaseLost(key, whyEnding(entry));
-  const outcome = await endUnnotified(dependencies, { waiter, error }, call);
+  const outcome = await failUnnotifiedTask(dependencies, { rowKey: waiter, error }, call);
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome !== 'accepted') return;
   const ends = { key, proof: entry, brokenFence: entry.fence, seenVersion: entry.version };
@@ -256,8 +261,9 @@ async function failTaskOfEndingGrant(
 const ASK_TASK_AFTER_MS = 60_000;
 
 /**
- * Takes a dead task out of the line, if it is the next waiter and keeps those behind it out (docs/protocols/tasks.md#dead-tasks). To find out, sends it a
- * heartbeat, after which Step Functions begins to count the `HeartbeatSeconds` of its state again. If AWS throttles, the run stops asking.
+ * Takes a dead task out of the line, if it is the next waiter and keeps those behind it out
+ * (docs/protocols/tasks.md#dead-tasks). To find out, sends it a heartbeat, after which Step Functions begins to count
+ * the `HeartbeatSeconds` of its state again. If AWS throttles, the run stops asking.
  * @param asking `waiter`: the next waiter, which does not fit
  * @returns whether its row is gone
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable
@@ -280,8 +286,9 @@ async function deleteDeadTask(
 }
 
 /**
- * Asks whether a task is alive, by a heartbeat. A callback that has had a heartbeat would time out without further ones, so for a callback this asks about
- * its execution instead. The execution is older than the callback, so if AWS does not find it, it has ended, or its function was deleted.
+ * Asks whether a task is alive, by a heartbeat. A callback that has had a heartbeat would time out without further
+ * ones, so for a callback this asks about its execution instead. The execution is older than the callback, so if AWS
+ * does not find it, it has ended, or its function was deleted.
  */
 async function askIfAlive(
   dependencies: LeaseDependencies,
@@ -306,15 +313,15 @@ interface Times {
 }
 
 /**
- * Whether a bound grant whose own task is gone may have reached no task. A heartbeat, or an answer to a later task of the request, would have changed these
- * times. A message to a task does not.
+ * Whether a bound grant whose own task is gone may have reached no task. A heartbeat, or an answer to a later task of
+ * the request, would have changed these times. A message to a task does not.
  */
 const mayBeUnnotified = ({ acquiredAt, heartbeatAt, answeredAt }: Times): boolean =>
   answeredAt === undefined && heartbeatAt === acquiredAt;
 
 /**
- * Finds the next task that may receive a bound grant whose own task is gone: a bound task of the same execution. All other waiters must wait for the end of
- * the execution.
+ * Finds the next task that may receive a bound grant whose own task is gone: a bound task of the same execution. All
+ * other waiters must wait for the end of the execution.
  * @throws HoldfastError Throttled, Unavailable
  */
 async function successorOf(

@@ -7,7 +7,7 @@ import { writing } from '../../aws/send.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { hasLeaseId, isInUse, isNotEnding } from '../record/conditions.ts';
 import { ALONE, RING_ATTRIBUTES, remember, requestName } from '../record/identity.ts';
-import type { Replacing } from '../record/mark.ts';
+import type { ReplacePart } from '../record/mark.ts';
 import { endOfRequest, entryOf, type KeyRecord } from '../record/record.ts';
 import { updateKey, type Written } from '../record/requests.ts';
 import type { GrantRequest } from '../record/room.ts';
@@ -15,7 +15,8 @@ import { failTask, leftToSchedule, type NotifyOutcome } from './notify.ts';
 import { superseded, supersederOf } from './superseded.ts';
 import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiters.ts';
 
-// Requests that replace older ones (docs/protocols/replace.md). Only loaded for a request with `replace`, or for a record that names the latest one.
+// Requests that replace older ones (docs/protocols/replace.md). Only loaded for a request with `replace`, or for a
+// record that names the latest one.
 
 /** The newest request that joined with `replace`, as the record names it. */
 interface Latest {
@@ -52,10 +53,11 @@ function replacesLatest(record: KeyRecord, name: string): boolean {
 }
 
 /**
- * The part of the write that makes the newcomer the latest, and remembers the replaced request. DynamoDB copies the name of the latter inside the record,
- * whoever it is by then, so that newcomers that join at the same moment do not conflict.
+ * The part of the write that makes the newcomer the latest, and remembers the replaced request. DynamoDB copies the
+ * name of the replaced request inside the record, whichever request that is by then, so that newcomers that join at the
+ * same moment do not conflict.
  */
-function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolean): Replacing {
+function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolean): ReplacePart {
   const stops = { BOOL: replace === 'running' };
   const none = replacesNone(name);
   if (!replaces) {
@@ -77,7 +79,7 @@ function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolea
     also: {
       set: ['r0 = latest.n', ...shifted, ...newest],
       values: {
-        ...{ ':none': text('-'), ':broken': text(`s${holder}`), ':m': text(name) },
+        ...{ ':none': text('-'), ':how': text(`s${holder}`), ':m': text(name) },
         ...{ ':ticket': text(ticket), ':holder': text(holder), ':stops': stops },
       },
     },
@@ -85,14 +87,15 @@ function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolea
 }
 
 /**
- * Raises the mark for a newcomer, which becomes the latest (docs/protocols/replace.md#join). Then notifies the request that it replaced, and asks the
- * holder to stop. If this call crashes before that, a hand-off or the schedule does both.
+ * Raises the mark for a newcomer, which becomes the latest (docs/protocols/replace.md#join). Then notifies the request
+ * that it replaced, and asks the holder to stop. If this call crashes before that, a hand-off or the schedule does
+ * both.
  * @param joining `write`: raises the mark, with what the newcomer adds to that write
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the mark
  */
 export async function markReplacing<Marked extends Written>(
   dependencies: LeaseDependencies,
-  { newcomer, write }: { newcomer: Newcomer; write(how: Replacing): Promise<Marked> },
+  { newcomer, write }: { newcomer: Newcomer; write(how: ReplacePart): Promise<Marked> },
   call: Call,
 ): Promise<Marked> {
   const { key, name, holder } = newcomer;
@@ -124,9 +127,10 @@ export async function notifySuperseded(
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
 ): Promise<NotifyOutcome | undefined> {
-  // A call that comes back writes its row first and its place second. In the reverse order, at least one of the two calls sees the other's write.
+  // A call that comes back writes its row first and its place second. In the reverse order, at least one of the two
+  // calls sees the other's write.
   for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket]) {
-    const row = await flagRow(dependencies, { key, ticket: name, by }, call);
+    const row = await flagSuperseded(dependencies, { key, ticket: name, by }, call);
     if (row) call.log?.({ message: 'superseded', key, holder: row.holder, ticket, by });
     if (row && isTask(row)) return failTask(dependencies, { waiter: row, error: superseded(key, by) }, call);
   }
@@ -134,7 +138,7 @@ export async function notifySuperseded(
 }
 
 /** Flags the row of a call. @returns the row that is now flagged, or the row of a task, which stays as it is */
-async function flagRow(
+async function flagSuperseded(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
@@ -179,22 +183,28 @@ export async function askHolder(dependencies: LeaseDependencies, record: KeyReco
   if (asked.won) call.log?.({ message: 'asked to stop', key: record.key, holder: entry.holder, by: latest.holder });
 }
 
-/** The repair reads up to this many rows of a key for requests that were superseded. */
-const MOST_SUPERSEDED_ROWS = 100;
+/** How many rows of a key the repair reads at most to find requests that were superseded. */
+const MAX_SUPERSEDED_ROWS = 100;
 
-/** Finishes the work of a newcomer that crashed after its write of the mark: notifies the requests that were replaced, and asks the holder to stop. */
+/**
+ * Finishes the work of a newcomer that crashed after its write of the mark: notifies the requests that were replaced,
+ * and asks the holder to stop.
+ */
 export async function repairReplaced(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
   const latest = latestOf(record);
   let [read, isThere] = [0, false];
-  for await (const row of readWaiters(dependencies, { key: record.key, firstPage: MOST_SUPERSEDED_ROWS }, call)) {
+  for await (const row of readWaiters(dependencies, { key: record.key, firstPage: MAX_SUPERSEDED_ROWS }, call)) {
     isThere ||= row.ticket === latest?.ticket && (isTask(row) || row.cancelledAt === undefined);
     await notifyIfSuperseded(dependencies, { record, row }, call);
-    if (++read === MOST_SUPERSEDED_ROWS) break;
+    if (++read === MAX_SUPERSEDED_ROWS) break;
   }
   if (isThere) await askHolder(dependencies, record, call);
 }
 
-/** Notifies the request of a row if the record remembers it as superseded. @returns undefined if the row stays, because it is not that of a task */
+/**
+ * Notifies the request of a row if the record remembers it as superseded.
+ * @returns undefined if the row stays, because it does not belong to a task
+ */
 export async function notifyIfSuperseded(
   dependencies: LeaseDependencies,
   { record, row }: { record: KeyRecord; row: Waiter },

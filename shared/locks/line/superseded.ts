@@ -11,7 +11,10 @@ export const superseded = (key: string, by = NAMELESS): HoldfastError =>
 export const supersederOf = (record: KeyRecord, name: string): string | undefined =>
   entryOf(record, name)?.newer ?? record.ring.find((slot) => slot.name === name)?.newer;
 
-/** Why a request cannot receive a grant: its grant has ended or is ending, or a newer request has replaced it. Undefined if the record remembers neither. */
+/**
+ * Why a request cannot receive a grant: its grant has ended or is ending, or a newer request has replaced it. Undefined
+ * if the record remembers neither.
+ */
 export function refusalOf(record: KeyRecord, name: string): HoldfastError | undefined {
   const how = endOfRequest(record, name);
   return how === 'superseded' ? superseded(record.key, supersederOf(record, name)) : how && leaseLost(record.key, how);

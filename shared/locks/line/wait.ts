@@ -9,20 +9,21 @@ import { leftToNextLook } from '../executions/questions.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
 import type { GrantOnRecord, TryOutcome } from '../record/room.ts';
 import { claim, isAlive, isGrant, leave, refuseCall, refuseEnded } from './claim.ts';
-import { type Joined, type Joining, join } from './join.ts';
+import { type Joined, type JoinOptions, join } from './join.ts';
 import type { Lock, LockCall } from './lock.ts';
 import { meanOf } from './pace.ts';
 import { getWaiter, isTask, parseWaiter, type WaiterKey, type WaitingCall } from './waiters.ts';
 
-/** What a poll has read. `row`: the own row of the call, if DynamoDB returned it. */
+/** What a poll has read. `row`: the call's own row, if DynamoDB returned it. */
 interface Polled {
   record: KeyRecord;
   row?: WaitingCall | 'gone';
 }
 
 /**
- * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not keep the call from its own grant.
- * If the call returns first, the look may stop at any point. That is safe: each of its writes names the version from before the question.
+ * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not
+ * keep the call from its own grant. If the call returns first, the look may stop at any point. That is safe: each of
+ * its writes names the version from before the question.
  */
 function looksBeside(lock: Pick<Lock, 'lookAtHolders'>): (record: KeyRecord, isNext: boolean) => void {
   let isLooking = false;
@@ -51,7 +52,10 @@ export async function pollItem(
 const pollRecord = async (dependencies: LeaseDependencies, key: string, call: Call): Promise<KeyRecord> =>
   parseKey(key, await pollItem(dependencies, key, call));
 
-/** Reads the record as `pollRecord` does, and the row of the call by a consistent read, in one request. @throws HoldfastError Throttled, Unavailable */
+/**
+ * Reads the record as `pollRecord` does, and the row of the call by a consistent read, in one request.
+ * @throws HoldfastError Throttled, Unavailable
+ */
 async function pollRecordAndWaiter(
   dependencies: LeaseDependencies,
   { key, ticket }: WaiterKey,
@@ -81,12 +85,12 @@ function waitingCallIn(item: Item | undefined): WaitingCall | 'gone' {
  * Waits in line until the call has its grant, or until its deadline (docs/protocols/queue.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function waitInLine(lockCall: LockCall, joining: Joining): Promise<GrantOnRecord> {
+export async function waitInLine(lockCall: LockCall, joining: JoinOptions): Promise<GrantOnRecord> {
   const joined = await join(lockCall, joining);
   if (joined.granted) return joined.granted;
   const { requestId } = lockCall.lock.asked;
   // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
-  const granted = new Waiting({ ...lockCall, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
+  const granted = new CallInLine({ ...lockCall, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
   return granted.catch(addRetryWith({ requestId, ticket: joined.ticket }));
 }
 
@@ -97,10 +101,10 @@ const IN_DOUBT = Number.NEGATIVE_INFINITY;
 const DECIDE_EVERY_MS = 5000;
 
 /** One call that waits in line. */
-class Waiting {
+class CallInLine {
   readonly #lockCall: LockCall;
   readonly #lock: Lock;
-  readonly #joining: Joining;
+  readonly #joining: JoinOptions;
   readonly #deadline: number;
   /** When the call decides again whether its caller should sleep. */
   #decidesAt: number;
@@ -124,7 +128,7 @@ class Waiting {
   /** Whether the row of this call is gone, and the request has no grant. */
   #isGone = false;
 
-  constructor(lockCall: LockCall, { ticket, record }: Joined, joining: Joining) {
+  constructor(lockCall: LockCall, { ticket, record }: Joined, joining: JoinOptions) {
     this.#lockCall = lockCall;
     this.#lock = lockCall.lock;
     this.#looksBeside = looksBeside(lockCall.lock);
@@ -145,6 +149,7 @@ class Waiting {
       if (this.#isGone || this.#now >= this.#deadline) return leave(this.#lockCall, this.#ticket);
       if (await this.#checkWaiter()) continue;
       if (await this.#markOrHandOff()) continue;
+      // An empty line leaves the row in doubt, so it is checked before the pause.
       if (await this.#checkWaiter()) continue;
       const slept = await this.#sleepIfFar();
       if (slept) return slept;
@@ -152,7 +157,11 @@ class Waiting {
     }
   }
 
-  /** Puts the caller to sleep if its turn is far. @returns a grant that came meanwhile. @throws HoldfastError LeaseHeld if the caller sleeps */
+  /**
+   * Puts the caller to sleep if its turn is far.
+   * @returns a grant that came meanwhile.
+   * @throws HoldfastError LeaseHeld if the caller sleeps
+   */
   async #sleepIfFar(): Promise<GrantOnRecord | undefined> {
     if (!this.#joining.sleepIfFar || this.#now < this.#decidesAt) return undefined;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
@@ -189,11 +198,14 @@ class Waiting {
     return claimed;
   }
 
-  /** Restores a mark that is gone, or hands off a key that is free. @returns whether the call must judge the record again, without a pause */
+  /**
+   * Restores a mark that is gone, or hands off a key that is free.
+   * @returns whether the call must judge the record again, without a pause
+   */
   async #markOrHandOff(): Promise<boolean> {
     const lock = this.#lock;
-    const isFree = lock.freeAt(this.#record) <= this.#now;
-    if (!isFree) this.#freeSince = undefined;
+    const hasRoom = lock.roomAt(this.#record) <= this.#now;
+    if (!hasRoom) this.#freeSince = undefined;
     if (!lock.isMarked(this.#record)) {
       // Perhaps another call has found the line empty and removed the mark, because the row of this call is gone.
       if (await this.#readWaiter()) return true;
@@ -201,7 +213,7 @@ class Waiting {
       // If a third-party client has overwritten an entry, the mark cannot be raised until that entry is gone.
       return lock.isMarked(this.#record) || this.#isDecided;
     }
-    if (!isFree || this.#isStillFruitless) return false;
+    if (!hasRoom || this.#isStillFruitless) return false;
     const own = lock.ownGrant(this.#record);
     if (isGrant(own) && own.claimTtlMs !== undefined) return false; // the next poll claims it
     if (!this.#mayHandOff()) return false;
@@ -215,14 +227,16 @@ class Waiting {
   }
 
   /**
-   * Whether this call may hand off the free key: the next waiter at once, every other waiter after its patience, in case those before it have crashed.
+   * Whether this call may hand off the free key: the next waiter at once, every other waiter after its patience, in
+   * case those before it have crashed.
    *
    *   the key looks free          + patience
    *         |-- the next waiter ------|-- this call
    */
   #mayHandOff(): boolean {
     const { patience } = this.#joining;
-    // The key was free before this call came, and nobody has had it since. So it was left free for sleepers, and this call leaves it to them too.
+    // The key was free before this call came, and nobody has had it since. So it was left free for sleepers, and this
+    // call leaves it to them too.
     if (patience && (this.#record.freedAt ?? 0) <= patience.freeSince) {
       this.#freeSince ??= this.#now;
       this.#patienceMs = Math.max(0, patience.until - this.#freeSince);
@@ -241,8 +255,8 @@ class Waiting {
   }
 
   /**
-   * Whether another hand-off would serve nobody either, because the record is the same. After a second this call tries again: the next waiter may have
-   * left.
+   * Whether another hand-off would serve nobody either, because the record is the same. After a second this call tries
+   * again: the next waiter may have left.
    */
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
@@ -251,8 +265,8 @@ class Waiting {
   }
 
   /**
-   * Reads the row of this call, if the row may be gone: after an unexpected outcome, or after a pause that was longer than the grant window, in which the
-   * call may have lost a grant and its position.
+   * Reads the row of this call, if the row may be gone: after an unexpected outcome, or after a pause that was longer
+   * than the grant window, in which the call may have lost a grant and its position.
    * @returns as `#markOrHandOff`
    */
   async #checkWaiter(): Promise<boolean> {
@@ -269,7 +283,7 @@ class Waiting {
     return this.#judge(row && !isTask(row) ? row : 'gone');
   }
 
-  /** Judges the own row. @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
+  /** Judges the call's own row. @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
   async #judge(row: WaitingCall | 'gone'): Promise<boolean> {
     if (row !== 'gone' && row.cancelledAt === undefined) return false;
     const record = await this.#lock.read();
@@ -277,8 +291,8 @@ class Waiting {
     // The request has a grant: claim it. If the request was withdrawn, the claim gives up the grant.
     if (this.#isDecided) return true;
     if (row !== 'gone') return refuseCall(this.#lockCall, { record, ticket: this.#ticket, reason: row });
-    // Do not join again. A duplicate call may have had the grant and released it so long ago that the record has forgotten that, and then the request
-    // would get a second grant.
+    // Do not join again. A duplicate call may have had the grant and released it so long ago that the record has
+    // forgotten that, and then the request would get a second grant.
     this.#isGone = true;
     return true;
   }
@@ -315,7 +329,7 @@ const MAX_RACE_PAUSE_MS = 250;
 /** The pause between tries while there is a mark. Each try then reads the line, and wins only if nobody in line can be served. */
 const BESIDE_LINE_MS = 1000;
 
-interface Racing {
+interface RaceOptions {
   /** The record that refused the first try. */
   heldBy: KeyRecord;
   /** When the call stops waiting, in epoch milliseconds. */
@@ -324,11 +338,11 @@ interface Racing {
 }
 
 /**
- * Waits outside the line (`fair: false`): polls until the key looks free, and tries again. A race costs less than a position in line, and the caller
- * that polls first gets the grant.
+ * Waits outside the line (`fair: false`): polls until the key looks free, and tries again. A race costs less than a
+ * position in line, and the caller that polls first gets the grant.
  * @throws HoldfastError LeaseHeld at the deadline, and the errors of a try
  */
-export async function race(lockCall: LockCall, { heldBy, ...racing }: Racing): Promise<GrantOnRecord> {
+export async function race(lockCall: LockCall, { heldBy, ...racing }: RaceOptions): Promise<GrantOnRecord> {
   const { clock, ids } = lockCall.dependencies;
   const pauses = jitteredPauses(ids);
   const look = looksBeside(lockCall.lock);
@@ -340,7 +354,7 @@ export async function race(lockCall: LockCall, { heldBy, ...racing }: Racing): P
   }
 }
 
-interface Round extends Racing {
+interface Round extends RaceOptions {
   pauses: Iterator<number, never>;
   lookAtHolders: ReturnType<typeof looksBeside>;
   triedAt: number;
@@ -352,23 +366,24 @@ async function untilSeemsFree(
   { heldBy, deadline, pauses, lookAtHolders: look, triedAt }: Round,
 ): Promise<void> {
   const { clock } = dependencies;
-  const freeAt = (record: KeyRecord): number => {
+  const tryAgainAt = (record: KeyRecord): number => {
     const own = lock.ownGrant(record);
     if (typeof own === 'string' || (isGrant(own) && own.expiresAt > clock.now())) return Number.NEGATIVE_INFINITY;
-    const freeAtRecord = lock.freeAt(record);
-    return lock.isMarked(record) ? Math.max(freeAtRecord, triedAt + BESIDE_LINE_MS) : freeAtRecord;
+    const roomAt = lock.roomAt(record);
+    return lock.isMarked(record) ? Math.max(roomAt, triedAt + BESIDE_LINE_MS) : roomAt;
   };
   for (let record = heldBy; ; ) {
     const now = clock.now();
-    const patience = deadline - now;
-    if (patience <= 0) throw lock.errorOfHeld(record);
-    // The time to wait can be negative: the key is free for its line, but the next task cannot be notified, because Step Functions does not answer.
-    const toFree = freeAt(record) - now;
+    const leftMs = deadline - now;
+    if (leftMs <= 0) throw lock.errorOfHeld(record);
+    // The time to wait can be negative: the key is free for its line, but the next task cannot be notified, because
+    // Step Functions does not answer.
+    const toTryMs = tryAgainAt(record) - now;
     const pause = pauses.next().value;
-    await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
+    await clock.sleep(Math.min(toTryMs > 0 ? Math.min(pause, toTryMs) : pause, leftMs));
     record = await pollRecord(dependencies, lock.asked.key, call);
     look(record, true);
-    if (freeAt(record) <= clock.now()) return;
+    if (tryAgainAt(record) <= clock.now()) return;
   }
 }
 

@@ -111,7 +111,7 @@ export const newTicket = (now: number, uuid: string): string => `${String(now).p
 /** When the waiter of a ticket joined, in epoch milliseconds. NaN for a text that is not a ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.replace(/^p/, '').split('-', 1)[0]);
 
-/** The delay before a retry after QueueFull. A line shortens only by a grant at a time, so an early retry would be refused again. */
+/** The delay before a retry after QueueFull. A line gets shorter by only one grant at a time, so an early retry would be refused again. */
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
@@ -121,10 +121,13 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
   });
 
 /** The error for a waiter whose request was withdrawn or superseded, or whose ticket was cancelled. */
-export const withdrawn = ({ key, supersededBy }: Pick<WaitingCall, 'key' | 'supersededBy'>): HoldfastError =>
+export const errorOfFlagged = ({ key, supersededBy }: Pick<WaitingCall, 'key' | 'supersededBy'>): HoldfastError =>
   supersededBy === undefined ? leaseLost(key, 'cancelled') : superseded(key, supersededBy);
 
-/** The first letter of the sort keys of executions (locks/executions/execution-rows.ts). Their rows sort after all waiters, which begin with a digit or `p`. */
+/**
+ * The first letter of the sort keys of executions (locks/executions/execution-rows.ts). Their rows sort after all
+ * waiters, which begin with a digit or `p`.
+ */
 export const EXECUTION_ROW = 'x';
 
 /** The condition of a query for the waiters of a key, with its places. It needs the values of `waiterOf` and the name `#key`. */
@@ -143,12 +146,15 @@ export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadli
 export const isWaiting = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
-/** Whether counts and lists show the row. Besides those that wait, they show callers that have left and may come back to their positions. */
+/**
+ * Whether counts and lists show the row. Besides those that wait, they show callers that have left and may come back to
+ * their positions.
+ */
 export const isInLine = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && waiter.keepUntil > now);
 
 /** The rows that are still in line when the mark is removed. Lists count them while their callers may come back. */
-export interface Staying {
+export interface StayingRows {
   count: number;
   /** When all of these rows have expired, in epoch milliseconds. */
   until: number;
@@ -156,16 +162,19 @@ export interface Staying {
   replaces: boolean;
 }
 
-export const stayingOf = (rows: readonly Waiter[]): Staying => ({
+export const stayingOf = (rows: readonly Waiter[]): StayingRows => ({
   count: rows.length,
   until: Math.max(0, ...rows.map((row) => (isTask(row) ? row.deadline : row.keepUntil))),
   replaces: rows.some(({ replace }) => replace !== undefined),
 });
 
-/** A reader stops after this many expired rows. */
+/** How many expired rows a reader reads before it stops. */
 const MAX_EXPIRED_ROWS = 200;
 
-/** A hand-off stops after this many expired rows: six pages, or about fifty read units. It reads more than a reader, because if it stops, nobody is served. */
+/**
+ * How many expired rows a hand-off reads before it stops: six pages, or about fifty read units. It reads more than a
+ * reader does, because if it stops, nobody is served.
+ */
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
@@ -178,8 +187,8 @@ export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: 
 }
 
 /**
- * Writes a new waiter. If the row is there already, an earlier try wrote it, and its response was lost. That row stays unchanged, because the waiter may
- * have been withdrawn since.
+ * Writes a new waiter. If the row is there already, an earlier try wrote it, and its response was lost. That row stays
+ * unchanged, because the waiter may have been withdrawn since.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function putWaiter(

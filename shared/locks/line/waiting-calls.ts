@@ -60,8 +60,8 @@ export interface Withdrawer extends RequestOfCaller {
   ticket?: string | undefined;
 }
 
-const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
-/** The row is that of a call, or there is no row. */
+const isNotFlagged: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
+/** The row belongs to a call, or there is no row. */
 const isCaller: Condition = {
   expression: 'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
 };
@@ -76,48 +76,53 @@ const isFor = (permit: Waiter['permit']): Condition => {
   );
 };
 
-/** The row is of a call of the request, and not of a task. */
+/** The row belongs to a call of the request, not to a task. */
 const isWaiterOf = (asker: RequestOfCaller): Condition => all(isOfRequest(asker), isCaller);
 
-/** The row is of the request, with the same terms, and was not withdrawn. */
+/** The row belongs to the request, has the same terms, and was not flagged. */
 export const isOpenTo = (asker: RequestOfCaller & Pick<Waiter, 'permit'>): Condition =>
-  all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
+  all(isWaiterOf(asker), isNotFlagged, isFor(asker.permit));
 
 interface Deletion {
-  /** The row, which stays, if the request was withdrawn or superseded. */
-  cancelled: WaitingCall | undefined;
+  /** The row that was not deleted, if its request was withdrawn or superseded. */
+  flagged: WaitingCall | undefined;
 }
 
 /**
- * Deletes the row of a call with a claimed grant, unless the request was withdrawn. Never deletes the row of a task or of a callback.
+ * Deletes the row of a call with a claimed grant, unless the row was flagged because the request was withdrawn or
+ * superseded. Never deletes the row of a task or of a callback.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function deleteUnlessWithdrawn(
+export async function deleteUnlessFlagged(
   dependencies: LeaseDependencies,
   rowKey: WaiterKey,
   call: Call,
 ): Promise<Deletion> {
-  const { won, old } = await deleteIf(dependencies, { rowKey, condition: all(isCaller, isNotCancelled) }, call);
+  const { won, old } = await deleteIf(dependencies, { rowKey, condition: all(isCaller, isNotFlagged) }, call);
   const row = won || !old ? undefined : parseWaiter(old);
-  return { cancelled: row && !isTask(row) ? row : undefined };
+  return { flagged: row && !isTask(row) ? row : undefined };
 }
 
 /**
- * Deletes the row of a ticket that a caller names, unless the request was withdrawn, or the ticket belongs to another caller.
- * @throws as `deleteUnlessWithdrawn`
+ * Deletes the row of a ticket that a caller names, unless the row was flagged, or the ticket belongs to another caller.
+ * @throws as `deleteUnlessFlagged`
  */
-export async function deleteOwnUnlessWithdrawn(
+export async function deleteOwnUnlessFlagged(
   dependencies: LeaseDependencies,
   { ticket, asker }: { ticket: string; asker: RequestOfCaller },
   call: Call,
 ): Promise<Deletion> {
   const { key } = asker;
-  const condition = all(isWaiterOf(asker), isNotCancelled);
+  const condition = all(isWaiterOf(asker), isNotFlagged);
   const { won, old } = await deleteIf(dependencies, { rowKey: { key, ticket }, condition }, call);
-  return { cancelled: won ? undefined : withdrawnIn(old, asker) };
+  return { flagged: won ? undefined : flaggedIn(old, asker) };
 }
 
-/** Deletes an expired row, unless its call has asked again and so extended it. @returns whether the row is gone. @throws as `deleteUnlessWithdrawn` */
+/**
+ * Deletes an expired row, unless its call has asked again and so extended it.
+ * @returns whether the row is gone.
+ * @throws as `deleteUnlessFlagged`
+ */
 export async function deleteExpiredRow(
   dependencies: LeaseDependencies,
   waiter: WaitingCall,
@@ -128,7 +133,7 @@ export async function deleteExpiredRow(
 }
 
 /** A row that a condition has met, if it belongs to this request, and was withdrawn or superseded. */
-export function withdrawnIn(
+export function flaggedIn(
   item: Item | undefined,
   { requestId, holder, principal }: RequestOfCaller,
 ): WaitingCall | undefined {
@@ -137,7 +142,7 @@ export function withdrawnIn(
   return isOwn && !isTask(row) && row.cancelledAt !== undefined ? row : undefined;
 }
 
-interface Rejoining {
+interface ReturnedCall {
   asker: RequestOfCaller & Pick<Waiter, 'permit'>;
   ticket: string;
   deadline: number;
@@ -145,13 +150,13 @@ interface Rejoining {
 
 /**
  * Extends the row of a call that asks again (docs/protocols/queue.md#join).
- * @returns the row as it was before, with `cancelledAt` if it was withdrawn or superseded. Undefined if the request has no such ticket, or asks for
- * other terms
+ * @returns the row as it was before, with `cancelledAt` if it was withdrawn or superseded. Undefined if the request has
+ * no such ticket, or asks for other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPosition(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { asker, ticket, deadline }: Rejoining,
+  { asker, ticket, deadline }: ReturnedCall,
   call: Call,
 ): Promise<WaitingCall | undefined> {
   const keepUntil = deadline + KEEP_POSITION_MS;
@@ -172,15 +177,15 @@ export async function keepPosition(
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
   if (outcome.won) return outcome.item && (parseWaiter(outcome.item) as WaitingCall);
-  return withdrawnIn(outcome.old, asker);
+  return flaggedIn(outcome.old, asker);
 }
 
 /**
- * Flags the row of a call as withdrawn. The call polls its row, and sees the flag.
+ * Flags the row of a call: its request was withdrawn, or an operator cancelled the ticket. The call polls its row, and sees the flag.
  * @param flagging `asker`: the request that withdraws, undefined for an operator
  * @returns the row, undefined if there is none
  */
-export async function flagCancelled(
+export async function flagRow(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { rowKey, asker }: { rowKey: WaiterKey; asker?: RequestOfCaller | undefined },
   call: Call,
@@ -197,8 +202,12 @@ export async function flagCancelled(
   return outcome.won ? parseWaiter(outcome.item ?? {}) : undefined;
 }
 
-/** Reads the row of a call. @returns the row only if it was withdrawn, superseded or cancelled. @throws HoldfastError Throttled, Unavailable */
-export async function getCancelled(
+/**
+ * Reads the row of a call.
+ * @returns the row only if it was withdrawn, superseded or cancelled.
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function getFlagged(
   dependencies: LeaseDependencies,
   rowKey: WaiterKey,
   call: Call,
@@ -210,14 +219,14 @@ export async function getCancelled(
 export interface FlaggedWaiters {
   /** The tickets of the request that were in line. */
   seen: ReadonlySet<string>;
-  /** One of their rows that were flagged. */
+  /** One of the rows that this call has flagged. */
   waiter: Waiter | undefined;
 }
 
 /**
- * Flags the place of a ticket, and then its row. A call that comes back writes its row first and its place second. Of two such calls at the same
- * moment, at least one therefore sees the write of the other.
- * @param flagging `asker`: as in `flagCancelled`
+ * Flags the place of a ticket, and then its row. A call that comes back writes its row first and its place second. Of
+ * two such calls at the same moment, at least one therefore sees the write of the other.
+ * @param flagging `asker`: as in `flagRow`
  * @returns the place or the row, undefined if there is neither
  */
 export async function flagTicket(
@@ -227,7 +236,7 @@ export async function flagTicket(
 ): Promise<Waiter | undefined> {
   let flagged: Waiter | undefined;
   for (const sortKey of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket])
-    flagged = (await flagCancelled(dependencies, { rowKey: { key, ticket: sortKey }, asker }, call)) ?? flagged;
+    flagged = (await flagRow(dependencies, { rowKey: { key, ticket: sortKey }, asker }, call)) ?? flagged;
   return flagged;
 }
 
@@ -249,7 +258,7 @@ export async function flagOwnWaiters(
   let waiter: Waiter | undefined;
   // Places come first, for the reason that `flagTicket` gives.
   for (const row of own.toSorted((a, b) => Number(isPlace(b)) - Number(isPlace(a))))
-    waiter = (await flagCancelled(dependencies, { rowKey: waiterKey(row), asker }, call)) ?? waiter;
+    waiter = (await flagRow(dependencies, { rowKey: waiterKey(row), asker }, call)) ?? waiter;
   return { seen: new Set(own.map(({ ticket }) => ticket)), waiter };
 }
 

@@ -1,7 +1,7 @@
 import { integer, text } from '../../aws/attributes.ts';
 import { all, any, type Condition, not } from '../../aws/condition.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, type Proof, RING_ATTRIBUTES } from './identity.ts';
-import { type HolderEntry, type KeyRecord, MOST_FENCE, type ThirdParty } from './record.ts';
+import { type HolderEntry, type KeyRecord, MAX_FENCE, type ThirdParty } from './record.ts';
 
 // The conditions that make a write on a key safe (docs/protocols/locks.md). These are the times of an entry:
 //
@@ -72,11 +72,11 @@ const isThirdPartyUnchanged = ({ version }: ThirdParty): Condition => ({
 /**
  * The fence on record is lower than this one, and can still rise. Otherwise a lease has come and gone since the call began, and the record
  * may have forgotten this request. A fence that is not a number does not pass.
- * @param most above each fence that the write may meet if no lease has come in the meantime
+ * @param most higher than every fence that the write can meet, unless a lease came in the meantime
  */
 export const isFenceBelow = (most: number): Condition => ({
   expression: 'attribute_not_exists(fence) OR fence < :most',
-  values: { ':most': integer(Math.min(most, MOST_FENCE)) },
+  values: { ':most': integer(Math.min(most, MAX_FENCE)) },
 });
 
 /** The request has no shared grant. */

@@ -3,7 +3,7 @@ import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HandedOff } from '../line/hand-off.ts';
-import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants } from './grants.ts';
+import { type GrantsWritten, latestRelease, MAX_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
 import { isLate, type Written } from './requests.ts';
@@ -75,7 +75,7 @@ interface AfterWrite {
   attempt: TryWrite;
 }
 
-/** Decides what the record means that a write returned (docs/protocols/locks.md#a-lost-condition). */
+/** Decides what the record that a write returned means for the request (docs/protocols/locks.md#a-lost-condition). */
 async function decideByRecord(
   dependencies: LeaseDependencies,
   { state, attempt }: AfterWrite,
@@ -104,9 +104,9 @@ const writeTakeOver = async (
 ): Promise<TryWrite['written']> => {
   const { key } = request;
   const expired = ended.map((entry) => ({ entry, how: 'expired' }) as const);
-  return ended.length <= MOST_ENDED
+  return ended.length <= MAX_ENDED
     ? writeGrants(dependencies, { key, grants: [request], ended: expired, record, now }, call)
-    : writeEnds(dependencies, { key, ended: expired.slice(0, MOST_ENDED), now }, call);
+    : writeEnds(dependencies, { key, ended: expired.slice(0, MAX_ENDED), now }, call);
 };
 
 /**
@@ -210,7 +210,8 @@ function takeOver(
   const isAlone = isAloneIn(request);
   const latest = latestRelease(dependencies, { record: before, now: triedAt });
   const isSameCap = before?.capAt === record.capAt;
-  const isInTime = isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, triedAt));
+  const isInTime =
+    isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && reachesTriedFence(record, before, triedAt));
   const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
   // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
@@ -232,7 +233,7 @@ function expiredToEnd(
 }
 
 /** Whether the fence on record is at least the fence that the try would have set. */
-const isHigher = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefined, triedAt: number): boolean =>
+const reachesTriedFence = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefined, triedAt: number): boolean =>
   fence >= Math.max((before?.fence ?? 0) + 1, triedAt);
 
 /**

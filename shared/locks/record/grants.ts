@@ -19,14 +19,14 @@ import {
   isUnmarked,
   wasNotFreedAfter,
 } from './conditions.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './identity.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING_SIZE, remember } from './identity.ts';
 import { entryOfNew } from './new-entries.ts';
 import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
 import { endAlone, ringAfter, secondsOf, ttlAfter, updateKey, type WritePart, type Written } from './requests.ts';
 import { type GrantToEnd, isRemembered, weightOf } from './room.ts';
 
-/** A write ends at most this many grants, because DynamoDB limits an expression to 4 KB. */
-export const MOST_ENDED = 40;
+/** How many grants a write ends at most, because DynamoDB limits an expression to 4 KB. */
+export const MAX_ENDED = 40;
 
 interface Grants {
   key: string;
@@ -61,7 +61,7 @@ interface LineLeft {
   others: boolean;
   /** The part of the write that keeps or removes the mark. It comes from mark.ts, which a plain call does not load. */
   mark: Partial<WritePart>;
-  /** More conditions of the write. */
+  /** Further conditions of the write. */
   also?: readonly Condition[];
 }
 
@@ -125,7 +125,7 @@ const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
 const fenceAlone = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' | 'now'>): number =>
   Math.max((line?.record.fence ?? record?.fence ?? 0) + 1, now);
 
-/** The attributes that an exclusive grant sets beside its entry. What the exclusive holder before has left there goes. */
+/** The attributes that an exclusive grant sets beside its entry. Removes what the previous exclusive holder left there. */
 function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
   const { now, ended } = write;
   const ofHolders: Item = {
@@ -182,7 +182,7 @@ function endsOf({ ended, entries, line }: GrantsWrite): Partial<WritePart> {
 
 /** Moves the request of the last exclusive holder to the ring, because the entry that remembers it goes. */
 function ringAfterLast({ ring: [last, ...slots] }: KeyRecord): ReturnType<typeof ringAfter> | undefined {
-  return last?.name !== undefined && slots.length === RING ? remember(last.name, last.broken) : undefined;
+  return last?.name !== undefined && slots.length === RING_SIZE ? remember(last.name, last.broken) : undefined;
 }
 
 function conditionOf(
@@ -225,17 +225,17 @@ export const latestRelease = (
   { record, now }: Pick<Grants, 'now' | 'record'>,
 ): number => Math.max(now + clockSkewMs, record?.freedAt ?? 0);
 
-/** How many grants may be made between the read of a record and the next try. Counts only if the fence is ahead of the clock. */
-const MOST_GRANTS_SINCE_READ = 1000;
+/** How many grants may be made between the read of a record and the next try. Matters only if the fence is ahead of the clock. */
+const MAX_GRANTS_SINCE_READ = 1000;
 
 /**
- * A number above each fence that a try may meet. Fences start at the clock and rise more slowly
- * than the clock, unless an operator lifts them.
+ * A number above every fence that a try can meet. Fences start at the clock and rise more slowly
+ * than the clock, unless an operator has raised them.
  */
 const latestFence = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
   { record, now }: Pick<Grants, 'now' | 'record'>,
-): number => Math.max(now + clockSkewMs, record?.fence === undefined ? 0 : record.fence + MOST_GRANTS_SINCE_READ);
+): number => Math.max(now + clockSkewMs, record?.fence === undefined ? 0 : record.fence + MAX_GRANTS_SINCE_READ);
 
 /** Notes the last limit, who named it, and which limit was there before. */
 function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
@@ -247,7 +247,7 @@ function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
   };
 }
 
-/** The weight that may be in use before all of these grants, each of which is made after those before it. */
+/** How much weight may be in use before the first of these grants, so that each still has room when the earlier ones are made. */
 function tightest(grants: readonly NewGrant[]): number {
   let [before, least] = [0, Number.POSITIVE_INFINITY];
   for (const { room, weight } of grants) {
@@ -266,7 +266,7 @@ interface EndsWrite {
 }
 
 /**
- * Ends grants, and makes none.
+ * Ends grants without making new ones.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function writeEnds(

@@ -12,7 +12,7 @@ interface AuthenticatedRequest {
 }
 
 /** How many requests a record remembers after their grants have ended. */
-export const RING = 8;
+export const RING_SIZE = 8;
 
 /** The name of a request in the record of its key, which no other request has (docs/protocols/records.md#the-record-of-a-key). */
 export function requestName({ holder, requestId, principal = '' }: AuthenticatedRequest): string {
@@ -66,7 +66,7 @@ export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.
 const NONE = '-';
 
 /** The numbers of the slots: the attributes `r0` to `r7` hold the names of requests, and `b0` to `b7` how they ended. */
-export const RING_SLOTS = Array.from({ length: RING }, (_, slot) => slot);
+export const RING_SLOTS = Array.from({ length: RING_SIZE }, (_, slot) => slot);
 
 /** The attributes that hold the names, as an expression lists them. */
 export const RING_ATTRIBUTES = RING_SLOTS.map((slot) => `r${slot}`).join(', ');
@@ -74,7 +74,7 @@ export const RING_ATTRIBUTES = RING_SLOTS.map((slot) => `r${slot}`).join(', ');
 /** Moves each request to the next slot. DynamoDB computes every value from the record as it was before the write. */
 const SHIFTED = RING_SLOTS.flatMap((slot) =>
   slot === 0
-    ? ['r0 = :name', 'b0 = :broken']
+    ? ['r0 = :name', 'b0 = :how']
     : ['r', 'b'].map((letter) => `${letter}${slot} = if_not_exists(${letter}${slot - 1}, :none)`),
 );
 
@@ -87,7 +87,7 @@ export const remember = (name: string, brokenFence?: number): { set: string[]; v
   set: SHIFTED,
   values: {
     ...{ ':name': text(name), ':none': text(NONE) },
-    ':broken': brokenFence === undefined ? text(NONE) : integer(brokenFence),
+    ':how': brokenFence === undefined ? text(NONE) : integer(brokenFence),
   },
 });
 
@@ -97,13 +97,13 @@ export const MODES = ['shared', 'exclusive'] as const satisfies readonly Mode[];
  * The highest number of shared holders, and the limit of a shared request that names none. The record must
  * stay small, because each call pays for all of it.
  */
-export const MOST_PERMITS = 200;
+export const MAX_PERMITS = 200;
 
 /** The weight of an exclusive holder. It is above every limit, so no other holder fits beside it. */
 export const EXCLUSIVE_WEIGHT = 1_000_000;
 
 /** The highest number of bytes in the `data` of a shared holder, because each call pays for the whole record. */
-export const MOST_DATA_BYTES = 256;
+export const MAX_DATA_BYTES = 256;
 
 /** The prefix of the stored keys of `once` (docs/protocols/once.md#record). No caller can acquire such a key. */
 export const ONCE_ROWS = 'holdfast:once:';

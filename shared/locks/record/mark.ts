@@ -3,7 +3,7 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { Staying } from '../line/waiters.ts';
+import type { StayingRows } from '../line/waiters.ts';
 import { hasNoEntry, isEntryAsSeen, isNotInRing, isNotRemembered, isUnmarked } from './conditions.ts';
 import { entryOf, type KeyRecord, type NewGrant, ownGrantOf } from './record.ts';
 import { updateKey, type WritePart, type Written } from './requests.ts';
@@ -12,7 +12,7 @@ import { updateKey, type WritePart, type Written } from './requests.ts';
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
 
 /** The hint `next_tickets`. @param tickets the first waiters in line, in their order, as many as a hand-off reads at a time */
-export const namesOf = (tickets: readonly string[]): string => tickets.map(shortName).join(' ');
+export const shortNamesOf = (tickets: readonly string[]): string => tickets.map(shortName).join(' ');
 
 /** The part of a write that changes the mark or its hints. */
 export interface Mark {
@@ -35,7 +35,7 @@ interface KeptMark {
   granted: number;
   /** The value of the mark, if the record has lost its mark. */
   value: string;
-  /** The number of the last new holder's arrival, if that holder passed no sleeper. */
+  /** The number of the last new holder's arrival, if that holder did not pass a sleeper. */
   number?: number | undefined;
   /** The hints about how long turns last. */
   hints?: Readonly<Record<string, number>>;
@@ -65,7 +65,7 @@ export const keptMark = (
     values: {
       ...(hasNumber ? { ':out': integer(number) } : { ':zero': integer(0), ':out': integer(granted) }),
       ...(next !== undefined && { ':next': text(next) }),
-      ...(waitingTickets !== undefined && { ':names': text(namesOf(waitingTickets)) }),
+      ...(waitingTickets !== undefined && { ':names': text(shortNamesOf(waitingTickets)) }),
       ...(isLost && { ':mark': text(value) }),
       ...Object.fromEntries(Object.entries(hints).map(([name, hint]) => [`:${name}`, integer(hint)])),
     },
@@ -91,7 +91,10 @@ export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)
 export const areNotSuperseded = (grants: readonly NewGrant[]): Condition[] =>
   grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotInRing(name));
 
-/** No operator has moved another waiter since the record was read. Otherwise a write that serves the one would forget the other. */
+/**
+ * No operator has moved another waiter since the record was read. Otherwise the write, which removes `moved`, would
+ * also forget the waiter that was moved since.
+ */
 export const isMovedAsSeen = (moved: string | undefined): Condition[] =>
   moved === undefined ? [] : [{ expression: 'moved = :moved', values: { ':moved': text(moved) } }];
 
@@ -106,7 +109,7 @@ const MARK_ATTRIBUTES = ['mark', ...LINE_HINTS, ...PACE_HINTS];
  * @param moved the moved waiter on record. Keep a waiter that was moved later: it may have put its row, and not yet raised the mark
  */
 export const removedMark = (
-  { count, until, replaces }: Staying,
+  { count, until, replaces }: StayingRows,
   moved: string | undefined,
 ): Mark & { remove: string[] } => {
   const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
@@ -118,7 +121,7 @@ export const removedMark = (
   };
 };
 
-interface Marking {
+interface MarkOptions {
   key: string;
   condition: Condition;
   /** The next waiter, if the record names no other. */
@@ -127,7 +130,7 @@ interface Marking {
   first?: readonly string[];
   /** By how much `line_out` rises: for waiters that leave the line, or that this arrival counts a second time. */
   left?: number;
-  /** More parts of the write (../line/replace.ts). */
+  /** Further parts of the write (../line/replace.ts). */
   also?: Partial<WritePart> | undefined;
 }
 
@@ -138,7 +141,7 @@ interface Marking {
  */
 export function mark(
   dependencies: LeaseDependencies,
-  { key, condition, ticket, first, left = 0, also = {} }: Marking,
+  { key, condition, ticket, first, left = 0, also = {} }: MarkOptions,
   call: Call,
 ): Promise<Written> {
   const now = dependencies.clock.now();
@@ -163,7 +166,7 @@ export function mark(
         ...{ ':mark': text(newMark(dependencies)), ':zero': integer(0), ':one': integer(1) },
         ':retention': integer(Math.ceil(now / 1000) + dependencies.fenceRetentionSeconds),
         ...(ticket !== undefined && { ':next': text(ticket) }),
-        ...(first !== undefined && { ':names': text(namesOf(first)) }),
+        ...(first !== undefined && { ':names': text(shortNamesOf(first)) }),
         ...(left > 0 && { ':left': integer(left) }),
         ...also.values,
       },
@@ -189,7 +192,7 @@ export const correctLineOut = (
     call,
   );
 
-interface JoiningMark {
+interface JoinMarkOptions {
   key: string;
   name: string;
   ticket: string;
@@ -202,11 +205,11 @@ interface JoiningMark {
   /** Whether the caller sleeps, and so does not poll by itself. */
   isAsleep?: boolean | undefined;
   /** What makes the request the newest, if it has `replace`. */
-  replacing?: Replacing | undefined;
+  replacing?: ReplacePart | undefined;
 }
 
 /** The part of a mark that makes a request the newest one (../line/replace.ts). */
-export interface Replacing {
+export interface ReplacePart {
   condition: Condition;
   also: Partial<WritePart>;
   /** Whether the request replaces another one, which then leaves the line. */
@@ -219,7 +222,7 @@ export interface Replacing {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: JoiningMark,
+  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: JoinMarkOptions,
   call: Call,
 ): Promise<Written> {
   const mayJoin = isBack ? isUnmarked : isNotRemembered(name);

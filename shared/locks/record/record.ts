@@ -89,8 +89,11 @@ export interface KeyRecord {
   /** False if there is no record, if it has only a mark, or if a third-party client wrote it. */
   hasUsed: boolean;
   thirdParty: ThirdParty | undefined;
-  /** Whether third-party clients may take the key too, as after the end of an exclusive grant. */
-  isFree: boolean;
+  /**
+   * Whether third-party clients may take the key too. They may after the end of an exclusive grant, but not after the
+   * last shared grant.
+   */
+  isFreeForThirdParties: boolean;
   /** The fence of the last grant. */
   fence: number | undefined;
   entries: HolderEntry[];
@@ -98,7 +101,7 @@ export interface KeyRecord {
   last: EndedGrant | undefined;
   /** What readers see of the grant of that last holder. */
   lastTerms: LastTerms | undefined;
-  /** The holder before the present exclusive holder, if the record names one. */
+  /** The holder before the current exclusive holder, if the record names one. */
   previous: EndedGrant | undefined;
   /**
    * The requests that the record remembers, and how they ended: `broken` is the fence of a grant that an operator broke, `newer` the holder
@@ -165,7 +168,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     used: number(item, 'used') ?? 0,
     hasUsed: item.used !== undefined,
     thirdParty: thirdPartyOf(item),
-    isFree: item.lease_version === undefined,
+    isFreeForThirdParties: item.lease_version === undefined,
     fence: number(item, 'fence'),
     entries: [
       ...(parseAlone(item) ?? []),
@@ -307,12 +310,12 @@ const malformedAttribute = (item: Item): string | undefined =>
   (
     [
       ['used', Number.POSITIVE_INFINITY],
-      ...['fence', 'freed_at', 'arrivals', 'line_out', 'cap'].map((name) => [name, MOST_FENCE] as const),
+      ...['fence', 'freed_at', 'arrivals', 'line_out', 'cap'].map((name) => [name, MAX_FENCE] as const),
     ] as const
   ).find(([name, most]) => item[name] && !(Number(item[name].N) < most))?.[0];
 
 /** The highest fence. Above it, two fences could read as the same number. Clocks are some thousand times lower. */
-export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;
+export const MAX_FENCE = Number.MAX_SAFE_INTEGER - 1000;
 
 /**
  * The error for a malformed record. No condition ever holds on such a record, so a call that kept trying would use up its whole time.
@@ -330,7 +333,7 @@ export function unusable(
 export const entryOf = ({ entries }: KeyRecord, name: string): HolderEntry | undefined =>
   entries.find((entry) => entry.name === name);
 
-/** The request's present grant: not ending, and not expired unless the request has yet to claim it. */
+/** The request's current grant: not ending, and not expired unless the request has yet to claim it. */
 export function ownGrantOf(record: KeyRecord, name: string, now: number): HolderEntry | undefined {
   const ownEntry = entryOf(record, name);
   return ownEntry && !ownEntry.isEnding && (ownEntry.claimTtlMs !== undefined || ownEntry.expiresAt > now)

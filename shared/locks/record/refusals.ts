@@ -14,8 +14,8 @@ import { type RoomRequest, roomAt, weightInUse } from './room.ts';
 const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
   Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
 
-/** LeaseHeld names at most this many holders. */
-const MOST_NAMED_HOLDERS = 10;
+/** How many holders LeaseHeld names at most. */
+const MAX_NAMED_HOLDERS = 10;
 
 interface HeldBy {
   asked: RoomRequest & { limit: number | null };
@@ -23,15 +23,18 @@ interface HeldBy {
   clockSkewMs: number;
 }
 
-/** The error LeaseHeld. Its `holder`, `fence` and `expiresAt` are those of the grant that expires next, or of an expired one if all have. */
+/**
+ * The error LeaseHeld. Its `holder`, `fence` and `expiresAt` belong to the grant that expires next, or to an expired
+ * grant if all have expired.
+ */
 export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy): HoldfastError {
   const { entries, thirdParty, key, mark } = record;
   const byExpiry = entries.toSorted(byNextEnd(now));
-  const shown = byExpiry.slice(0, MOST_NAMED_HOLDERS).map(holderView);
+  const shown = byExpiry.slice(0, MAX_NAMED_HOLDERS).map(holderView);
   const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
-  const present = capAt(record, { now, clockSkewMs });
-  const cap = present && isBinding(present, [asked]) ? present : undefined;
+  const current = capAt(record, { now, clockSkewMs });
+  const cap = current && isBinding(current, [asked]) ? current : undefined;
   const hasRoomAt = roomAt(record, asked, clockSkewMs);
   // If no end on record makes room, others took the room a moment ago, and may have left it again.
   const roomInMs = Number.isFinite(hasRoomAt) ? Math.max(1, hasRoomAt - now) : cap ? CAPPED_MS : 1000;
@@ -70,7 +73,7 @@ export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 
   return isTaken ? 'taken' : 'unknown';
 }
 
-/** The error LeaseLost. It names the present exclusive holder, unless the caller may be that holder: the grant was broken or superseded. */
+/** The error LeaseLost. It names the current exclusive holder, unless the caller may be that holder: the grant was broken or superseded. */
 export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
   const isEnding = reason === 'broken' || reason === 'superseded';
   const holder = isEnding ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;

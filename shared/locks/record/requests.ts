@@ -29,14 +29,17 @@ export interface Written {
   won: boolean;
   /** The record after the write, or the record that refused the write. */
   record: KeyRecord;
-  /** Whether an earlier try of the SDK got no answer, and so may have landed. */
+  /** Whether an earlier try of the SDK was not answered, and so may have landed. */
   unanswered: boolean;
 }
 
 /** `before`: the record that a write with ALL_OLD has replaced. */
 type Updated = Written & { before?: KeyRecord };
 
-/** The record after a write of whole attributes. `lease_expiry` may be wrong, but says nothing about a holder of ours. */
+/**
+ * A blind write sets whole attributes without having read the record. This computes the record after it from the one
+ * before. `lease_expiry` may be wrong, but says nothing about a holder of ours.
+ */
 function afterBlind(
   before: Item,
   { set, remove, names, values }: Required<Pick<KeyUpdate, 'set' | 'remove' | 'names' | 'values'>>,
@@ -58,7 +61,7 @@ export interface KeyUpdate {
   names?: Record<string, string>;
   values?: Item;
   /**
-   * The new TTL attribute. Absent if `set` has it, or if the record is that of a third-party client:
+   * The new TTL attribute. Absent if `set` has it, or if a third-party client wrote the record:
    * there it is the expiry of that client's lease.
    */
   ttl?: AttributeValue;
@@ -164,7 +167,7 @@ export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; exp
  */
 export const executionAt = (path: string): string => (path === ALONE ? 'execution' : '#h.x');
 
-interface EndingAlone {
+interface ExclusiveEnd {
   key: string;
   entry: { name: string; fence?: number | undefined; claimTtlMs?: number | undefined };
   how: HowEnded;
@@ -173,17 +176,17 @@ interface EndingAlone {
 }
 
 /** Puts the request into the ring, for a write that ends an exclusive grant and replaces its entry. */
-export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): Pick<WritePart, 'set' | 'values'> =>
+export const ringAfter = ({ entry, how }: Pick<ExclusiveEnd, 'how' | 'entry'>): Pick<WritePart, 'set' | 'values'> =>
   isRemembered(how) ? remember(entry.name, how === 'broken' ? entry.fence : undefined) : { set: [], values: {} };
 
 /**
- * Ends an exclusive grant, and leaves the key free for every client of the table. The entry stays as that of the last holder, for readers
- * and for the next grant. The part uses the value `:now`.
+ * Ends an exclusive grant, and leaves the key free for every client of the table. The entry stays as the entry of the
+ * last holder, for readers and for the next grant. The part uses the value `:now`.
  * @param alias the name that the update has for the entry
  */
 export function endAlone(
   { fenceRetentionSeconds }: Pick<LeaseDependencies, 'fenceRetentionSeconds'>,
-  { key, entry, how, operator, now }: EndingAlone,
+  { key, entry, how, operator, now }: ExclusiveEnd,
   alias = '#h',
 ): WritePart {
   // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before it.

@@ -65,23 +65,23 @@ export function entriesToEnd(
  */
 export function roomAt(record: KeyRecord, asked: RoomRequest, clockSkewMs: number): number {
   const { cap } = record;
-  const freeAt = roomWithin(record, asked, clockSkewMs);
-  if (!cap) return freeAt;
+  const roomFrom = roomWithin(record, asked, clockSkewMs);
+  if (!cap) return roomFrom;
   const capped = roomWithin(record, { ...asked, room: roomUnder(cap, asked) }, clockSkewMs);
-  return Math.min(capped, Math.max(freeAt, capEndsAt(cap, clockSkewMs)));
+  return Math.min(capped, Math.max(roomFrom, capEndsAt(cap, clockSkewMs)));
 }
 
 function roomWithin(record: KeyRecord, { name, room }: RoomRequest, clockSkewMs: number): number {
   const ownEntry = entryOf(record, name);
-  let freeAt = ownEntry ? takeoverAt(ownEntry, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
+  let roomFrom = ownEntry ? takeoverAt(ownEntry, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
   let used = record.used - (ownEntry?.weight ?? 0);
   for (const entry of record.entries.toSorted(byEnd)) {
-    if (used <= room) return freeAt;
+    if (used <= room) return roomFrom;
     if (entry === ownEntry) continue;
     used -= entry.weight;
-    freeAt = Math.max(freeAt, takeoverAt(entry, clockSkewMs));
+    roomFrom = Math.max(roomFrom, takeoverAt(entry, clockSkewMs));
   }
-  return used <= room ? freeAt : Number.POSITIVE_INFINITY;
+  return used <= room ? roomFrom : Number.POSITIVE_INFINITY;
 }
 
 /** A request for a grant. */
@@ -127,9 +127,10 @@ export interface GrantOnRecord {
 export type TryOutcome = (GrantOnRecord & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**
- * How a grant ends in the write that gives its room to others. If a task holds an `expired` grant, the task may never have been notified;
- * the task of a `neverNotified` grant was gone. After the first three ends, the record does not remember the request, which may ask again.
- * Such a write releases or breaks only exclusive grants.
+ * How a grant ends in the write that gives its room to others. If a task holds an `expired` grant, the task may never
+ * have been notified; the task of a `neverNotified` grant was gone. After `expired`, `neverNotified` and
+ * `executionEnded`, the record does not remember the request, which may ask again. Only an exclusive grant is
+ * `released` or `broken` in this write, because the end of a shared grant is a write of its own.
  */
 export type HowEnded = 'expired' | 'neverNotified' | 'executionEnded' | 'released' | 'broken';
 

@@ -53,7 +53,7 @@ interface KeyUse {
 export interface KeyView extends KeySummary, KeyUse {
   limitBy: string | null;
   holders: FullHolderView[];
-  /** The holder before the one that is shown. Null unless that one was granted the key in line. */
+  /** The holder before the shown one. Null unless the shown holder received its grant in line. */
   previous: Previous | null;
   hasRecord: boolean;
   /** How many tasks and callers are in line. The count stops at 100, or at the limit of `waiters` if that is more. */
@@ -65,7 +65,7 @@ export interface KeyView extends KeySummary, KeyUse {
 export interface ListedKey extends KeySummary, KeyUse {
   holders: number;
   /**
-   * At most how many tasks and callers are in line. The hints of the record also count some that have left;
+   * An upper bound on how many tasks and callers are in line. The hints of the record also count some that have left;
    * an exact count would cost a query for each row.
    */
   waiting: number;

@@ -29,7 +29,7 @@ const NOTIFY_PAUSES_MS = [100, 200, 400];
 /** How much of the ttl may be over when a task receives its grant. The task measures its work by the ttl. */
 const MAX_SHORTFALL_MS = 500;
 
-/** Each renewal may be slow too. After this many, a grant that is still short is left to the schedule. */
+/** How often a call renews a grant whose time is short. Each renewal may be slow too, and then the grant is left to the schedule. */
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
@@ -143,7 +143,7 @@ interface EntryOnRecord {
   entry: HolderEntry;
 }
 
-interface Extending extends EntryOnRecord {
+interface Renewal extends EntryOnRecord {
   /**
    * Whether the request has received this grant before. Its execution may have been redriven since, so the time of this answer is recorded.
    */
@@ -167,7 +167,7 @@ export function passToTask(
   const takesTerms = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
   const more = takesTerms ? termsOfTask(entry.path, waiter) : undefined;
   const fullTtlMs = takesTerms ? waiter.ttlSeconds * 1000 : undefined;
-  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !takesTerms }, call);
+  return extendUnderNewVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !takesTerms }, call);
 }
 
 /** Gives the grant the ticket, the execution and the terms of the task. */
@@ -199,7 +199,7 @@ export const recordAnswer = (
   { key, entry }: EntryOnRecord,
   call: Call,
 ): Promise<Extended> =>
-  writeAnew(dependencies, { key, entry, ...setting({ r: integer(dependencies.clock.now()) }) }, call);
+  writeNewVersion(dependencies, { key, entry, ...setting({ r: integer(dependencies.clock.now()) }) }, call);
 
 /**
  * Gives a grant its whole ttl from now on. With `claim`, makes it a full grant.
@@ -208,10 +208,10 @@ export const recordAnswer = (
  */
 export function renew(
   dependencies: LeaseDependencies,
-  { key, entry, claim, isRepeated = false }: Extending,
+  { key, entry, claim, isRepeated = false }: Renewal,
   call: Call,
 ): Promise<Extended> {
-  if (!claim) return writeVersion(dependencies, { key, entry, isAnswered: isRepeated }, call);
+  if (!claim) return extendUnderNewVersion(dependencies, { key, entry, isAnswered: isRepeated }, call);
   const { ttlMs: fullTtlMs, hints } = claim;
   const names = Object.keys(hints);
   // The write of the hand-off may have been late. No call has answered with the grant yet, so its fence may still rise.
@@ -222,7 +222,7 @@ export function renew(
     ...(raised && { names: raised.names }),
     values: { ...Object.fromEntries(names.map((name) => [`:${name}`, integer(hints[name] ?? 0)])), ...raised?.values },
   };
-  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
+  return extendUnderNewVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
 }
 
 /** The part of a write that raises the fence of a grant, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
@@ -247,7 +247,11 @@ export async function raiseFence(
 ): Promise<Extended> {
   const isLast = { expression: 'fence = :seenFence', values: { ':seenFence': integer(entry.fence) } };
   const condition = all(isEntryAsSeen(entry), isLast);
-  return writeAnew(dependencies, { key, entry, condition, ...raisedFence(entry, dependencies.clock.now()) }, call);
+  return writeNewVersion(
+    dependencies,
+    { key, entry, condition, ...raisedFence(entry, dependencies.clock.now()) },
+    call,
+  );
 }
 
 /**
@@ -256,7 +260,7 @@ export async function raiseFence(
  * @returns the entry as it is after the write, as another call may have left it
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function writeAnew(
+export async function writeNewVersion(
   dependencies: LeaseDependencies,
   { entry, set, values, ...update }: EntryOnRecord & Omit<KeyUpdate, 'condition'> & Partial<KeyUpdate>,
   call: Call,
@@ -285,7 +289,7 @@ interface VersionWrite extends EntryOnRecord {
   more?: Partial<WritePart> | undefined;
 }
 
-function writeVersion(
+function extendUnderNewVersion(
   dependencies: LeaseDependencies,
   { key, entry, fullTtlMs, isAnswered = false, more = {} }: VersionWrite,
   call: Call,
@@ -306,7 +310,7 @@ function writeVersion(
     ...{ key, entry, ...more, ttl: ttlOfRecord(entry.path, { now, expiresAt }) },
     ...{ set: [...set, ...(more.set ?? [])], values: { ...values, ...more.values } },
   };
-  return writeAnew(dependencies, update, call);
+  return writeNewVersion(dependencies, update, call);
 }
 
 /** Sets parts of an entry. */
