@@ -204,7 +204,7 @@ async function repeatRun(
   { key, call }: { key: string; call: Call },
 ): Promise<HolderEntry | undefined> {
   if (entry.execution === undefined) return entry;
-  const { recordAnswer } = await import('../locks/record/versions.ts');
+  const { recordAnswer } = await import('../locks/record/continuing-grants.ts');
   const { won, entry: current } = await recordAnswer(dependencies, { key, entry }, call);
   return won ? current : undefined;
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
+import { renew } from '../../shared/locks/record/continuing-grants.ts';
 import { readKey } from '../../shared/locks/record/requests.ts';
-import { renew } from '../../shared/locks/record/versions.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/cuttable.ts';
 import { resetting } from '../support/worlds/line.ts';

@@ -9,11 +9,11 @@ import { BOUND_SECONDS, type LeaseDependencies, memoized } from '../dependencies
 import { sendRepairAt } from '../line/delayed-repair.ts';
 import { handOff, MAX_ENDED_BY_HAND_OFF } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
+import { setting, writeNewVersion } from '../record/continuing-grants.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { executionAt, readKey, secondsOf, ttlOfRecord } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
-import { setting, writeNewVersion } from '../record/versions.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
 import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
 import { executionState, type Work, workOf } from './state.ts';

@@ -6,13 +6,14 @@ import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../executions/questions.ts';
 import { hasNoEntry, isEntryAsSeen, isNotRemembered } from '../record/conditions.ts';
+import { otherTerms, passToTask, recordAnswer, renew } from '../record/continuing-grants.ts';
 import { ALONE } from '../record/identity.ts';
 import { correctLineOut, mark, markJoined, type ReplacePart } from '../record/mark.ts';
+import { notifyHolder } from '../record/notify-holder.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey, type Written as WrittenKey } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
-import { notifyHolder, otherTerms, passToTask, recordAnswer, renew } from '../record/versions.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
@@ -22,7 +23,7 @@ import type { Waiter, WaiterRequest, WaitingTask } from './waiters.ts';
 
 // Exported from here too, because a plain acquire that needs them already loads this file: a further import would make
 // the bundler add a chunk, and each bundle larger.
-export { raiseFence } from '../record/versions.ts';
+export { raiseFence } from '../record/continuing-grants.ts';
 export { refusalOf } from './superseded.ts';
 
 /** The grant of a request, as the record shows it. Instants are epoch milliseconds. */

@@ -3,12 +3,13 @@ import { HoldfastError } from '../../errors.ts';
 import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
 import { roomUnder } from '../record/cap-rules.ts';
 import { capAt } from '../record/capped.ts';
+import { otherTerms } from '../record/continuing-grants.ts';
 import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
+import { notifyHolder } from '../record/notify-holder.ts';
 import { endOfRequest, entryOf, type HolderEntry, type KeyRecord, type NewGrant, whyEnding } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey } from '../record/requests.ts';
 import { type GrantToEnd, weightInUse, weightOf } from '../record/room.ts';
-import { notifyHolder, otherTerms } from '../record/versions.ts';
 import type { LineReading } from './line-reading.ts';
 import { canNotify, failTask, type Notified, type NotifyOutcome } from './notify.ts';
 import { isLive, type Place } from './place.ts';
@@ -331,8 +332,7 @@ function grantOfRequest(
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
   const grantToEnd = ending.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
-  // A released or broken grant counts as ended for its own row too: another call of the request may have released it before the task was
-  // notified.
+  // A released or broken grant counts as ended even for its own row: another call may have released it before the task was notified.
   if (grantToEnd?.how === 'released' || grantToEnd?.how === 'broken')
     return grantToEnd.entry.isEnding ? whyEnding(grantToEnd.entry) : grantToEnd.how;
   const how = endOfRequest(record, name);

@@ -1,9 +1,10 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { raiseFence } from '../record/continuing-grants.ts';
+import { notifyHolder } from '../record/notify-holder.ts';
 import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { isLate } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
-import { notifyHolder, raiseFence } from '../record/versions.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import type { NextGrant, NextInLine } from './next.ts';
 import { leftToSchedule } from './notify.ts';
