@@ -73,10 +73,10 @@ export const WINDOW_MS = WINDOW_SECONDS * 1000;
 /** How often a call in line reads its own ticket. */
 export const ROW_EVERY_MS = 1000;
 
-/** How long a task waits that names no `parkSeconds`. */
+/** How long a task waits if it does not name `parkSeconds`. */
 export const DEFAULT_PARK_SECONDS = 86_400;
 
-/** The ttl of a grant if the caller names no `ttlSeconds`. */
+/** The ttl of a grant if the caller does not name `ttlSeconds`. */
 export const DEFAULT_TTL_SECONDS = 60;
 
 /**
@@ -95,7 +95,7 @@ export const HAND_OFF_MS = 2000;
 const LAST_WRITE_MS = 500;
 
 /**
- * The deadline of a call whose first try received no grant, in epoch milliseconds. If the clock was set back during that try, the wait
+ * The deadline of a call whose first try was refused, in epoch milliseconds. If the clock was set back during that try, the wait
  * counts from now. Otherwise the call would wait longer by that time.
  */
 export function deadlineOf(

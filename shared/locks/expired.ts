@@ -28,7 +28,7 @@ type HolderKind = (typeof HOLDER_KINDS)[number];
 
 /**
  * Looks at the executions of bound grants for the report, and ends the grants of ended executions for the clean-up. Loads that code at the
- * first bound grant, because most reports find none.
+ * first bound grant, because most reports do not find one.
  */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {

@@ -117,7 +117,7 @@ async function writeCap(
   });
 }
 
-/** Each command has a later `cap_at`, so a late duplicate of an earlier command changes nothing. */
+/** Each command has a later `cap_at`, so a late duplicate of an earlier command does not change the cap. */
 const isLater = (commandedAt: number): Condition => ({
   expression: 'attribute_not_exists(cap_at) OR cap_at < :cap_at',
   values: { ':cap_at': integer(commandedAt) },
@@ -128,7 +128,7 @@ type CapUpdate = Pick<WritePart, 'set' | 'remove' | 'values'> & { condition: Con
 interface Commanded {
   command: LockCapCommand;
   commandedAt: number;
-  /** The record as the last try returned it. The first try has none: it expects a record of ours and, if it lifts, a cap. */
+  /** The record as the last try returned it. Undefined before the first try, which expects a record of ours and, if it lifts, a cap. */
   lastRecord: KeyRecord | undefined;
 }
 

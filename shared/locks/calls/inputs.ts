@@ -64,7 +64,7 @@ const checkedFields = () =>
     }),
   );
 
-/** A request for a lease or a permit. A bound grant gets a ttl longer than any execution, because it needs no heartbeats. */
+/** A request for a lease or a permit. A bound grant gets a ttl longer than any execution, because it does not need heartbeats. */
 export const acquireInput = () =>
   z.pipe(
     checkedFields(),
@@ -283,7 +283,7 @@ const EXECUTION_RULE = 'must be the ARN of an execution of a Standard workflow o
 /**
  * The ARN of an execution of a Standard workflow or of a durable function.
  *
- * - Express workflows are refused: Step Functions sends no event when one ends, and does not describe its executions.
+ * - Express workflows are refused: Step Functions does not send an event when one of their executions ends, and does not describe it.
  * - Both names are required, because IAM denies a question about any other ARN, which would look like a missing permission.
  * - A child of a Map Run has the label of the Map Run in the name of its state machine.
  * - The version of a durable function is never an alias.

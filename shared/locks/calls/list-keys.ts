@@ -159,7 +159,7 @@ async function scanKeys(
   return { items: output.Items ?? [], last: output.LastEvaluatedKey?.key?.S };
 }
 
-/** The key has a holder, expired or not. The record of a third-party client has no `used`. */
+/** The key has a holder, expired or not. The record of a third-party client does not have `used`. */
 const isHeldOrExpired: Condition = any(
   { expression: 'used > :zero', values: { ':zero': integer(0) } },
   { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' },

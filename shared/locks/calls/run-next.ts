@@ -59,7 +59,7 @@ async function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call)
 type Moved = Awaited<ReturnType<typeof updateKey>>;
 
 /**
- * Writes the move, if there is a line. A late duplicate changes nothing: it meets a later
+ * Writes the move, if there is a line. A late duplicate does not change the record: it meets a later
  * `moved_at`, or names a ticket that no longer waits.
  */
 function writeMove(

@@ -46,7 +46,7 @@ export async function sendRepairAtRoom(
 /**
  * Sends the next delayed repair, after a repair has found that the holders extended their grants, and a task still
  * waits behind them. SQS may deliver a message twice. If each copy sent the next message, messages would multiply. So
- * the record notes when the next message arrives, and a copy that finds the note sends nothing.
+ * the record notes when the next message arrives, and a copy that finds the note does not send another.
  * @param next the next waiter
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

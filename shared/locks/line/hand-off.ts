@@ -336,7 +336,7 @@ function ifUnread(error: unknown, ending: readonly GrantToEnd[]): undefined {
 }
 
 /**
- * Hands off after a grant has ended for good. Logs a failure and does not throw it, because the former holder has nothing to repeat.
+ * Hands off after a grant has ended for good. Logs a failure and does not throw it, because the former holder need not repeat anything.
  * @param isReleased whether the release of a shared holder has just written the record
  * @throws never a HoldfastError
  */

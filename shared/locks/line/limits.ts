@@ -155,7 +155,7 @@ export class Fullness {
 
   /**
    * Notes a key that has a line. Counts as soon as a namespace has enough such keys to be full, at most one time in a
-   * run. A deployment with few lines pays nothing.
+   * run. A deployment with few lines does not pay for a count.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {

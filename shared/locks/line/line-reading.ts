@@ -12,7 +12,7 @@ const FIRST_READING = 26;
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query. A hand-off judges them again after each of its writes, and so needs no further query
+ * The rows of a line, read by one query. A hand-off judges them again after each of its writes, and so does not need another query
  * (docs/protocols/queue.md#hand-off). Further pages are read on demand.
  */
 export class LineReading {

@@ -198,7 +198,7 @@ export class Lock {
   /** Serves the next waiters. @param ownTicket the ticket of the call that hands off, if it is in line */
   async handOff(record: KeyRecord, ownTicket?: string): Promise<LineHandedOff> {
     const unnotified = new Set<string>();
-    // The call is alive, so an exclusive grant to itself has the whole ttl at once, and needs no claim.
+    // The call is alive, so an exclusive grant to itself has the whole ttl at once, and does not need a claim.
     const alive = this.isAlone ? ownTicket : undefined;
     const handed = await handOff(this.#dependencies, { record, unnotified, ownTicket: alive }, this.#call);
     const { end, granted, record: current, ownVersion } = handed;

@@ -58,7 +58,7 @@ function plainIfUnread(error: unknown): undefined {
 }
 
 /**
- * Finds the next waiter. Reads one page, and changes nothing, because the release has not proved yet that it holds the key.
+ * Finds the next waiter. Reads one page without changing it, because the release has not proved yet that it holds the key.
  * @returns undefined if a hand-off must decide: the line is empty, others would share the key, a task is overdue, or
  * the row of the grant is still there
  */

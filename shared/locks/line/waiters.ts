@@ -229,7 +229,7 @@ export async function getWaiter(
 
 interface WaitersQuery extends Partial<QueryCommandInput> {
   key: string;
-  /** The number of rows of the first page. Most readers need no more. Each further page has twice as many as the one before. */
+  /** The number of rows of the first page. Most readers do not need a second page. Each further page has twice as many as the one before. */
   firstPage?: number;
 }
 

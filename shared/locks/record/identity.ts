@@ -94,7 +94,7 @@ export const remember = (name: string, brokenFence?: number): { set: string[]; v
 export const MODES = ['shared', 'exclusive'] as const satisfies readonly Mode[];
 
 /**
- * The highest number of shared holders, and the limit of a shared request that names none. The record must
+ * The highest number of shared holders, and the limit of a shared request that does not name one. The record must
  * stay small, because each call pays for all of it.
  */
 export const MAX_PERMITS = 200;

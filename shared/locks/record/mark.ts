@@ -124,7 +124,7 @@ export const removedMark = (
 interface MarkOptions {
   key: string;
   condition: Condition;
-  /** The next waiter, if the record names no other. */
+  /** The next waiter, if the record does not name another. */
   ticket?: string;
   /** The first waiters in line, if the next waiter is a caller, which polls by itself. */
   first?: readonly string[];

@@ -319,7 +319,7 @@ export const MAX_FENCE = Number.MAX_SAFE_INTEGER - 1000;
 
 /**
  * The error for a malformed record. No condition ever holds on such a record, so a call that kept trying would use up its whole time.
- * @param entry the attribute at fault, if `malformed` names none
+ * @param entry the attribute at fault, if `malformed` does not name one
  */
 export function unusable(
   { key, malformed }: Pick<KeyRecord, 'key' | 'malformed'>,

@@ -60,7 +60,7 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
 const CAPPED_MS = 60_000;
 
 /**
- * Why a caller has lost its grant. A shared grant that others took over leaves no trace, so the reason is `unknown`. The reason of an
+ * Why a caller has lost its grant. A shared grant that others took over does not leave a trace, so the reason is `unknown`. The reason of an
  * exclusive grant is `taken` if there is another holder, or another last holder. If the last grant expired or ended with its execution, the
  * last holder may be the caller itself, so the reason is `unknown` too.
  */

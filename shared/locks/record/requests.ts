@@ -67,7 +67,7 @@ export interface KeyUpdate {
   ttl?: AttributeValue;
   /**
    * ALL_OLD: the caller needs the record before the write, which sets whole attributes only. NONE:
-   * the caller needs no record if the write is won.
+   * the caller does not need the record if the write is won.
    */
   returns?: 'ALL_NEW' | 'ALL_OLD' | 'NONE';
 }
