@@ -15,7 +15,10 @@ export interface LeaseDependencies {
   clock: Clock;
   ids: Ids;
   table: string;
-  /** The clock skew margin: how far the clocks of two functions may differ. Only after it may another caller take over an expired lease. */
+  /**
+   * The clock skew margin: how far the clocks of two functions may differ. Only after it may another caller take over
+   * an expired lease.
+   */
   clockSkewMs: number;
   /** The highest `waitSeconds`. A call that asks for more waits only this long. */
   maxWaitSeconds: number;
@@ -31,7 +34,10 @@ export interface LeaseDependencies {
   stepFunctions: () => Promise<SFNClient>;
   /** As `stepFunctions`, for callbacks of durable functions. Absent in a process that cannot complete them. */
   durableFunctions?: (() => Promise<DurableFunctions>) | undefined;
-  /** Sends a delayed repair of a key. Best effort, and absent without a queue, because the schedule repairs each line too. */
+  /**
+   * Sends a delayed repair of a key. Best effort, and absent without a queue, because the schedule repairs each line
+   * too.
+   */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
   /** Puts events about long waits. Absent if the deployment puts no events, and in every function but the repair. */
   waitEvents?: WaitEvents | undefined;
@@ -40,7 +46,8 @@ export interface LeaseDependencies {
 /** Puts events about waiters that have waited for long (docs/events.md). */
 export interface WaitEvents {
   /**
-   * After how many milliseconds the schedule puts an event about a waiter. It puts another one after each further period of this length.
+   * After how many milliseconds the schedule puts an event about a waiter. It puts another one after each further
+   * period of this length.
    */
   overdueMs: number;
   put: PutEvents;
@@ -88,15 +95,18 @@ export const BOUND_SECONDS = 400 * 86_400;
 /** The shortest time between two looks at the executions of a key's grants. */
 export const ASK_EVERY_MS = 30_000;
 
-/** How much time a call must have left to hand off. With less, it only ends the grant, and leaves the hand-off to other calls. */
+/**
+ * How much time a call must have left to hand off. With less, it only ends the grant, and leaves the hand-off to other
+ * calls.
+ */
 export const HAND_OFF_MS = 2000;
 
 /** How much time of its invocation a call that waits leaves for a last write. */
 const LAST_WRITE_MS = 500;
 
 /**
- * The deadline of a call whose first try was refused, in epoch milliseconds. If the clock was set back during that try, the wait
- * counts from now. Otherwise the call would wait longer by that time.
+ * The deadline of a call whose first try was refused, in epoch milliseconds. If the clock was set back during that try,
+ * the wait counts from now. Otherwise the call would wait longer by that time.
  */
 export function deadlineOf(
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
@@ -108,8 +118,8 @@ export function deadlineOf(
 }
 
 /**
- * Whether a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than `waitSeconds`:
- * it polls one time, and is answered with its position.
+ * Whether a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer
+ * than `waitSeconds`: it polls one time, and is answered with its position.
  */
 export const isBackInLine = (
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,

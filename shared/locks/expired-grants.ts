@@ -26,7 +26,8 @@ const RECORD_IDENTITY = ['used', 'fence', `${ALONE}.e`, `${ALONE}.b`, 'lease_exp
 const isEmpty: Condition = { expression: 'used = :zero', values: { ':zero': integer(0) } };
 
 /**
- * The record has shared holders, or an exclusive holder that has expired, is bound, or belongs to a namespace, which counts its held keys.
+ * The record has shared holders, or an exclusive holder that has expired, is bound, or belongs to a namespace, which
+ * counts its held keys.
  */
 function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
   const isAlone = aliased(`attribute_exists(#${ALONE}.i)`);
@@ -56,7 +57,8 @@ function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condi
 }
 
 /**
- * The record has a lease of a third-party client that any caller may take over. Such a client stores whole seconds, in the TTL attribute.
+ * The record has a lease of a third-party client that any caller may take over. Such a client stores whole seconds, in
+ * the TTL attribute.
  */
 function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
   const cut = now - clockSkewMs;
@@ -97,7 +99,8 @@ export function findGrants(item: Item, now: number, margins: Margins): Found<Gra
 }
 
 /**
- * Finds the bound grants in a record. A grant that is not claimed yet is left out, because it ends with the grant window.
+ * Finds the bound grants in a record. A grant that is not claimed yet is left out, because it ends with the grant
+ * window.
  * @param item a record that `expiredGrants` let through
  */
 export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): BoundGrantRow[] {
@@ -203,7 +206,8 @@ export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
 /**
  * The parts by which the clean-up recognises an entry. Each heartbeat and each grant changes one of
  * them. The version would do too, but is a secret.
- * @returns null if no write can subtract the weight of the entry, because another client has written `used` with a wrong type
+ * @returns null if no write can subtract the weight of the entry, because another client has written `used` with a
+ * wrong type
  */
 function identityOfEntry(item: Item, { path, fence }: Pick<HolderEntry, 'path' | 'fence'>): Identity | null {
   const { e, b, w } = item[path]?.M ?? {};

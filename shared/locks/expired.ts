@@ -27,8 +27,8 @@ const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 type HolderKind = (typeof HOLDER_KINDS)[number];
 
 /**
- * Looks at the executions of bound grants for the report, and ends the grants of ended executions for the clean-up. Loads that code at the
- * first bound grant, because most reports do not find one.
+ * Looks at the executions of bound grants for the report, and ends the grants of ended executions for the clean-up.
+ * Loads that code at the first bound grant, because most reports do not find one.
  */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {
@@ -97,7 +97,10 @@ const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((holderK
 
 const finderOf = (item: Item) => (isOnceRecord(item.key?.S ?? '') ? findRun : findGrants);
 
-/** The records of keys and of `once`. The scan reads whole records, because the names of the attributes of shared holders are not fixed. */
+/**
+ * The records of keys and of `once`. The scan reads whole records, because the names of the attributes of shared
+ * holders are not fixed.
+ */
 export const LOCKS: ExpirySource<LockKind> = {
   place: ({ leasesTable }) => leasesTable,
   kinds: LOCK_KINDS,
@@ -137,8 +140,8 @@ export const LOCKS: ExpirySource<LockKind> = {
 const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
 
 /**
- * The rows of tasks that are parked for a lease or a permit. A task token or a callback id shows that a row belongs to a task. Both are
- * secrets, so only the filter checks for them, and the scan does not read them.
+ * The rows of tasks that are parked for a lease or a permit. A task token or a callback id shows that a row belongs to
+ * a task. Both are secrets, so only the filter checks for them, and the scan does not read them.
  */
 export const WAITERS = tableSource<'waiter'>({
   place: ({ waitersTable }) => waitersTable,

@@ -15,7 +15,10 @@ import { noteMark, sawMark } from '../record/seen-marks.ts';
 import type { AcquireInput } from './inputs.ts';
 import { type Acquired, durations, type Mode, type Parked, previousView } from './types.ts';
 
-/** The input of a call that does not park a task. The schema (locks/calls/inputs.ts) has checked which fields go together. */
+/**
+ * The input of a call that does not park a task. The schema (locks/calls/inputs.ts) has checked which fields go
+ * together.
+ */
 export type GrantInput = Omit<AcquireInput, 'fair' | 'sleepMs' | 'taskToken' | 'callbackId' | 'parkSeconds'> &
   Partial<Pick<AcquireInput, 'fair' | 'sleepMs'>>;
 
@@ -24,10 +27,10 @@ const modeAsked = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
   mode ?? (limit === undefined ? 'exclusive' : 'shared');
 
 /**
- * Acquires a key with one conditional UpdateItem, or with two if expired holders are in the way (docs/protocols/locks.md#acquire). With
- * `waitSeconds`, the call waits, but no longer than the deployment allows.
- * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released or broken), Throttled, OutcomeUnknown, Unavailable (a
- * third-party client may have written a record that no condition fits)
+ * Acquires a key with one conditional UpdateItem, or with two if expired holders are in the way
+ * (docs/protocols/locks.md#acquire). With `waitSeconds`, the call waits, but no longer than the deployment allows.
+ * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released or broken), Throttled,
+ * OutcomeUnknown, Unavailable (a third-party client may have written a record that no condition fits)
  */
 export function acquireGrant(dependencies: LeaseDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
@@ -68,8 +71,8 @@ export function acquireGrant(dependencies: LeaseDependencies) {
 }
 
 /**
- * Acquires a lease, or a permit if the request names a limit or the mode `shared`. With a `taskToken` or a `callbackId`, grants
- * the key to that task or callback, or parks it.
+ * Acquires a lease, or a permit if the request names a limit or the mode `shared`. With a `taskToken` or a
+ * `callbackId`, grants the key to that task or callback, or parks it.
  * @throws HoldfastError InvalidRequest (the caller may not name the execution, or the deployment serves no durable
  * functions), and as `acquireGrant` and line/park.ts
  */
@@ -141,7 +144,8 @@ async function tryOrTake(
   return takeFromSleepers({ dependencies, lock, call }, { record: outcome.record, ticket });
 }
 
-// The rest of this file is about calls that wait. It imports the line only when a call needs it, because a plain call must not load it.
+// The rest of this file is about calls that wait. It imports the line only when a call needs it, because a plain call
+// must not load it.
 
 interface WaitOptions {
   key: string;
@@ -149,7 +153,10 @@ interface WaitOptions {
   sleepMs: number;
   /** Tries once, without waiting. */
   attempt(): Promise<TryOutcome>;
-  /** Looks at the executions of bound holders. @returns whether the look ended a grant, so that another try may succeed */
+  /**
+   * Looks at the executions of bound holders.
+   * @returns whether the look ended a grant, so that another try may succeed
+   */
   look(record: KeyRecord): Promise<boolean>;
   /** Loads the code of the line. Only a call that waits, or that leaves the line with a grant, needs it. */
   lock(): Promise<Lock>;
@@ -164,8 +171,9 @@ interface WaitOptions {
 }
 
 /**
- * Tries once. A call that is refused then waits in line, races, or lets its caller sleep, for no longer than the deployment allows
- * (`maxWaitSeconds`). A call that does not wait looks at bound holders instead, and tries again if the look ended a grant.
+ * Tries once. A call that is refused then waits in line, races, or lets its caller sleep, for no longer than the
+ * deployment allows (`maxWaitSeconds`). A call that does not wait looks at bound holders instead, and tries again if
+ * the look ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions, call: Call): Promise<GrantOnRecord> {
@@ -186,7 +194,8 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions,
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const isLate = deadline <= now;
   const isRefused = !first.won && isLate && !isBack;
-  // A call that waits looks later, beside its wait. Here, a slow answer of AWS would cost the call its position in line.
+  // A call that waits looks later, beside its wait. Here, a slow answer of AWS would cost the call its position in
+  // line.
   const outcome = isRefused && (await asking.look(first.record)) ? await attempt() : first;
   if (outcome.won) {
     if (ticket === undefined) return outcome;
@@ -218,7 +227,10 @@ async function joinLine(
   return holdOrSleep({ dependencies, lock: await lock(), call }, asking);
 }
 
-/** The task or callback that a request parks. The schema allows only one of the two fields. @returns undefined if the call itself waits */
+/**
+ * The task or callback that a request parks. The schema allows only one of the two fields.
+ * @returns undefined if the call itself waits
+ */
 function parkedBy({ taskToken, callbackId }: Pick<AcquireInput, 'taskToken' | 'callbackId'>): ParkedBy | undefined {
   if (callbackId !== undefined) return { callbackId };
   return taskToken === undefined ? undefined : { taskToken };

@@ -30,10 +30,10 @@ export function breakGrant(dependencies: LeaseDependencies) {
 }
 
 /**
- * Ends the grant with a fence, for an operator: one read, and one conditional UpdateItem (docs/protocols/locks.md#break).
- * With `wait`, the grant ends when its holder releases it or the ttl is over. A break does not stop the holder itself: only
- * stores that check the fence refuse what it still writes. A repeat gives the same answer while the record remembers the
- * break, unless the holder has released the grant.
+ * Ends the grant with a fence, for an operator: one read, and one conditional UpdateItem
+ * (docs/protocols/locks.md#break). With `wait`, the grant ends when its holder releases it or the ttl is over. A break
+ * does not stop the holder itself: only stores that check the fence refuse what it still writes. A repeat gives the
+ * same answer while the record remembers the break, unless the holder has released the grant.
  * @throws HoldfastError Conflict (another holder has the key alone), NotFound (no grant has the
  * fence), Throttled, Unavailable, OutcomeUnknown
  */
@@ -60,7 +60,8 @@ async function endByFence(
     found = entry;
     const stays = mayWork && isProtected(dependencies, entry);
     if (stays && entry.isEnding) {
-      // If the task accepts the message that the grant is broken, it never received the grant, and nobody works under it.
+      // If the task accepts the message that the grant is broken, it never received the grant, and nobody works under
+      // it.
       mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
       if (mayWork) return brokenView(key, { fence, entry, ended: false });
     }
@@ -78,7 +79,8 @@ async function endByFence(
 const isBroken = ({ ring }: KeyRecord, fence: number): boolean => ring.some(({ broken }) => broken === fence);
 
 /**
- * The error for a fence that no grant has. It names a holder that has the key alone, so that the operator need not read the key.
+ * The error for a fence that no grant has. It names a holder that has the key alone, so that the operator need not read
+ * the key.
  * @param unanswered whether a try of this call may have ended the grant
  */
 function holderNotFound(
@@ -139,7 +141,8 @@ async function markEnding(
     call,
   );
   const current = entryOf(written.record, name);
-  // The entry is unchanged, and still the write lost: another client has written a part of it with a wrong type, so every try would fail.
+  // The entry is unchanged, and still the write lost: another client has written a part of it with a wrong type, so
+  // every try would fail.
   if (!written.won && current?.version === entry.version && isProtected(dependencies, current))
     throw unusable(written.record, path);
   return written;

@@ -86,7 +86,9 @@ async function readCap(dependencies: LeaseDependencies, key: string, call: Call)
 /** A command about the cap of the lock. */
 type LockCapCommand = KeyCapCommand & { limit: number | null };
 
-/** @returns `before`: the cap that the command has replaced. Undefined if there was no cap, or if the response was lost */
+/**
+ * @returns `before`: the cap that the command has replaced. Undefined if there was no cap, or if the response was lost
+ */
 async function writeCap(
   dependencies: LeaseDependencies,
   command: LockCapCommand,
@@ -128,7 +130,10 @@ type CapUpdate = Pick<WritePart, 'set' | 'remove' | 'values'> & { condition: Con
 interface Commanded {
   command: LockCapCommand;
   commandedAt: number;
-  /** The record as the last try returned it. Undefined before the first try, which expects a record of ours and, if it lifts, a cap. */
+  /**
+   * The record as the last try returned it. Undefined before the first try, which expects a record of ours and, if it
+   * lifts, a cap.
+   */
   lastRecord: KeyRecord | undefined;
 }
 
@@ -167,7 +172,9 @@ function updateFor(
   };
 }
 
-/** The attributes that a lift removes. `cap_at` stays, because a try of an earlier command may arrive after the lift. */
+/**
+ * The attributes that a lift removes. `cap_at` stays, because a try of an earlier command may arrive after the lift.
+ */
 const LIFTED_ATTRIBUTES = ['cap', 'cap_by', 'cap_reason', 'cap_ttl', 'cap_until'];
 
 const isThirdParty: Condition = { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' };

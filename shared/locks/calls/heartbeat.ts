@@ -14,7 +14,10 @@ import type { LeaseGrant } from './types.ts';
 
 type RunCall<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
-/** Runs a call on the record of `once` if the lease id belongs to a run. The code of `once` is loaded at the first such id. */
+/**
+ * Runs a call on the record of `once` if the lease id belongs to a run. The code of `once` is loaded at the first such
+ * id.
+ */
 export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
   run: RunCall<Input, Answer>,
 ): RunCall<Input, Answer> {
@@ -34,8 +37,9 @@ export const heartbeat = (
 ): ((input: HeartbeatInput, call: Call) => Promise<LeaseGrant>) => byLeaseId(extendGrant(dependencies));
 
 /**
- * Extends a grant by its ttl, or by a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/locks.md#heartbeat). A heartbeat
- * never shortens a grant. It revives an expired grant whose room nobody has needed, and does not extend a grant that is ending.
+ * Extends a grant by its ttl, or by a new `ttlSeconds`, with one conditional UpdateItem
+ * (docs/protocols/locks.md#heartbeat). A heartbeat never shortens a grant. It revives an expired grant whose room
+ * nobody has needed, and does not extend a grant that is ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function extendGrant(dependencies: LeaseDependencies) {

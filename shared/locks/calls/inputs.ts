@@ -64,7 +64,10 @@ const checkedFields = () =>
     }),
   );
 
-/** A request for a lease or a permit. A bound grant gets a ttl longer than any execution, because it does not need heartbeats. */
+/**
+ * A request for a lease or a permit. A bound grant gets a ttl longer than any execution, because it does not need
+ * heartbeats.
+ */
 export const acquireInput = () =>
   z.pipe(
     checkedFields(),
@@ -162,7 +165,10 @@ export const breakInput = () =>
   z.strictObject({
     key: key(),
     fence: whole(0, Number.MAX_SAFE_INTEGER),
-    /** Whether the grant stays until its holder releases it, or the ttl is over. The holder learns of the break from its next heartbeat. */
+    /**
+     * Whether the grant stays until its holder releases it, or the ttl is over. The holder learns of the break from its
+     * next heartbeat.
+     */
     wait: z.optional(flag()),
     /** Ends the grant of the key's `once`, instead of its lease or permit. */
     kind: z.optional(oneOf(['once'])),
@@ -179,7 +185,9 @@ export const capInput = () =>
   z
     .strictObject({
       key: key(),
-      /** 0 pauses the key, and reservations at its rates too. Null lifts the cap. If the field is absent, the cap stays. */
+      /**
+       * 0 pauses the key, and reservations at its rates too. Null lifts the cap. If the field is absent, the cap stays.
+       */
       limit: z.optional(z.nullable(whole(0, MAX_PERMITS))),
       rates: z.optional(z.nullable(cappedRates())),
       reason: z.optional(name(256).check(z.refine((reason) => reason.trim() !== '', 'must not be blank'))),
@@ -206,7 +214,10 @@ export type CapInput = z.infer<ReturnType<typeof capInput>>;
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
-/** The request and the holder as the caller sent them to acquire. With the `ticket` of its only call in line, the line is not read. */
+/**
+ * The request and the holder as the caller sent them to acquire. With the `ticket` of its only call in line, the line
+ * is not read.
+ */
 export const withdrawInput = () =>
   z.strictObject({ key: key(), requestId: name(256), holder: name(256), ticket: z.optional(ticket()) });
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
@@ -215,10 +226,16 @@ export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
-/** How an execution of Step Functions or of a durable function ends. Only the former are aborted, and only the latter are stopped. */
+/**
+ * How an execution of Step Functions or of a durable function ends. Only the former are aborted, and only the latter
+ * are stopped.
+ */
 const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED'] as const;
 
-/** When an execution ended, in epoch milliseconds as in an event of Step Functions, or in ISO 8601 as in an event of Lambda. */
+/**
+ * When an execution ended, in epoch milliseconds as in an event of Step Functions, or in ISO 8601 as in an event of
+ * Lambda.
+ */
 const stopDate = () =>
   z.pipe(
     z.transform((value: unknown) => (typeof value === 'string' ? Date.parse(value) : value)),
@@ -228,7 +245,10 @@ const stopDate = () =>
 export const executionEndedInput = () =>
   z.strictObject({
     execution: executionArn(),
-    /** Whether this is the second pass, a while after the event. Calls that were under way when the execution ended have ended by then. */
+    /**
+     * Whether this is the second pass, a while after the event. Calls that were under way when the execution ended have
+     * ended by then.
+     */
     again: z._default(z.boolean('must be true or false'), false),
     /** How and when the execution ended, if the event says so. */
     status: z.optional(oneOf(ENDED_STATUSES)),
@@ -283,8 +303,10 @@ const EXECUTION_RULE = 'must be the ARN of an execution of a Standard workflow o
 /**
  * The ARN of an execution of a Standard workflow or of a durable function.
  *
- * - Express workflows are refused: Step Functions does not send an event when one of their executions ends, and does not describe it.
- * - Both names are required, because IAM denies a question about any other ARN, which would look like a missing permission.
+ * - Express workflows are refused: Step Functions does not send an event when one of their executions ends, and does
+ *   not describe it.
+ * - Both names are required, because IAM denies a question about any other ARN, which would look like a missing
+ *   permission.
  * - A child of a Map Run has the label of the Map Run in the name of its state machine.
  * - The version of a durable function is never an alias.
  */

@@ -25,8 +25,10 @@ export interface KeyPage {
 }
 
 /**
- * Lists the keys of the table. Without `sort`, a page costs the rows that it reads. With `sort`, each page costs a read of the whole table.
- * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (the table may be too large to be sorted in one call)
+ * Lists the keys of the table. Without `sort`, a page costs the rows that it reads. With `sort`, each page costs a read
+ * of the whole table.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (the table may be too large to be sorted in one
+ * call)
  */
 export const listKeys = (dependencies: LeaseDependencies) => (query: ListInput, call: Call) =>
   query.sort === undefined
@@ -217,7 +219,10 @@ function listedKeyOf(item: Item, now: number, chosen: Chosen): ListedKey | undef
   return { ...listedKey(record, now, chosen), waiting: waitingBy(record, now) };
 }
 
-/** The number of waiters that a list shows: at least 1 with a mark. Without a mark, the callers that may come back to the line. */
+/**
+ * The number of waiters that a list shows: at least 1 with a mark. Without a mark, the callers that may come back to
+ * the line.
+ */
 export function waitingBy({ mark, arrivals = 0, lineOut = 0, lineUntil = 0 }: KeyRecord, now: number): number {
   if (mark !== undefined) return Math.max(1, arrivals - lineOut);
   return lineUntil > now ? Math.max(0, -lineOut) : 0;

@@ -6,7 +6,10 @@ import { type KeyView, keyView } from '../record/views.ts';
 import type { ReadInput } from './inputs.ts';
 import type { KeyPage } from './list-keys.ts';
 
-/** Reads one key or, without a `key`, lists the keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+/**
+ * Reads one key or, without a `key`, lists the keys.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
+ */
 export function readKeyOrList(dependencies: LeaseDependencies) {
   const readOne = readOneKey(dependencies);
   return async ({ key, ...query }: ReadInput, call: Call): Promise<KeyView | KeyPage> => {
@@ -16,7 +19,10 @@ export function readKeyOrList(dependencies: LeaseDependencies) {
   };
 }
 
-/** Reads the holders of a key, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
+/**
+ * Reads the holders of a key, with a consistent read, and the tasks and callers in line.
+ * @throws HoldfastError Throttled, Unavailable
+ */
 export function readOneKey(dependencies: LeaseDependencies) {
   return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadInput & { key: string }, call: Call): Promise<KeyView> => {
     const record = await readKey(dependencies, key, call);

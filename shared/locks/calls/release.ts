@@ -11,14 +11,17 @@ import { byLeaseId } from './heartbeat.ts';
 import type { ReleaseInput } from './inputs.ts';
 import { operatorOf, type Released } from './types.ts';
 
-/** Releases a lease, a permit or a run of `once`, by its lease id. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/**
+ * Releases a lease, a permit or a run of `once`, by its lease id.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
 export const release = (dependencies: LeaseDependencies): ((input: ReleaseInput, call: Call) => Promise<Released>) =>
   byLeaseId<ReleaseInput, Released>(releaseGrant(dependencies));
 
 /**
- * Releases a grant with one conditional UpdateItem (docs/protocols/locks.md#release). A caller that does not hold the grant receives an
- * answer instead of an error, because releases stand in `finally` blocks. A repeated release answers true while the record remembers the
- * request (docs/safety.md#3-a-repeat-is-not-a-rival).
+ * Releases a grant with one conditional UpdateItem (docs/protocols/locks.md#release). A caller that does not hold the
+ * grant receives an answer instead of an error, because releases stand in `finally` blocks. A repeated release answers
+ * true while the record remembers the request (docs/safety.md#3-a-repeat-is-not-a-rival).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releaseGrant(dependencies: LeaseDependencies) {
@@ -51,7 +54,8 @@ async function releaseByLine(dependencies: LeaseDependencies, input: ReleaseInpu
 }
 
 /**
- * Hands off the room of a grant that has ended (docs/protocols/queue.md#hand-off). Every call that ends a grant must do so.
+ * Hands off the room of a grant that has ended (docs/protocols/queue.md#hand-off). Every call that ends a grant must do
+ * so.
  * @param ended `ticket`: the ticket of the grant, if its task may not have been notified yet
  */
 export async function handOffToLine(
@@ -81,8 +85,8 @@ type ReleaseWritten = Written & { isHandedOff?: boolean };
 const MAX_RELEASE_TRIES = 20;
 
 /**
- * Ends a grant, for its holder or for an operator. If others are in line, the write that ends an exclusive grant also serves the next
- * waiter. The end of a shared grant only frees room, which the caller of this function then hands off.
+ * Ends a grant, for its holder or for an operator. If others are in line, the write that ends an exclusive grant also
+ * serves the next waiter. The end of a shared grant only frees room, which the caller of this function then hands off.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endGrant(
@@ -140,7 +144,8 @@ function writeEnd(
       condition: path === ALONE ? all(isThisGrant, isUnmarked) : isThisGrant,
       names: { ...entryAt(path), ...update.names },
       ...(ttl && { ttl }),
-      // If an exclusive grant ends without a mark and without a row of a waiter, nothing needs the record after the write.
+      // If an exclusive grant ends without a mark and without a row of a waiter, nothing needs the record after the
+      // write.
       ...(path === ALONE && ticket === undefined && { returns: 'NONE' as const }),
     },
     call,

@@ -20,9 +20,9 @@ export interface Repaired extends RepairCounts {
 }
 
 /**
- * A third-party client does not hand off when its lease ends. So while such a client holds a key with young tickets, the run goes
- * on and reads that key this often. Older tickets wait for the next run: third-party clients may never leave a key alone, and the
- * task in line must not keep the function running.
+ * A third-party client does not hand off when its lease ends. So while such a client holds a key with young tickets,
+ * the run goes on and reads that key this often. Older tickets wait for the next run: third-party clients may never
+ * leave a key alone, and the task in line must not keep the function running.
  */
 const REPAIR_AGAIN_MS = 5000;
 
@@ -30,9 +30,10 @@ const REPAIR_AGAIN_MS = 5000;
 const KEYS_AT_ONCE = 8;
 
 /**
- * Repairs all keys that have a line, or one key: finishes what interrupted calls left undone, and serves the waiters behind expired holders
- * (docs/protocols/tasks.md#repair). A run finds the keys by their waiters and not by their marks, because third-party clients and TTL
- * remove marks. It begins at a random key, so that runs that are cut short do not always miss the same keys.
+ * Repairs all keys that have a line, or one key: finishes what interrupted calls left undone, and serves the waiters
+ * behind expired holders (docs/protocols/tasks.md#repair). A run finds the keys by their waiters and not by their
+ * marks, because third-party clients and TTL remove marks. It begins at a random key, so that runs that are cut short
+ * do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after the other keys
  */
 export function repairLines(dependencies: LeaseDependencies) {
@@ -101,8 +102,8 @@ async function workInParallel<Item>(
 }
 
 /**
- * Looks at the holders of the keys that are due, first at those whose last look was the longest time ago. Call this function after
- * the run has read all keys. Otherwise the first keys would use up all questions.
+ * Looks at the holders of the keys that are due, first at those whose last look was the longest time ago. Call this
+ * function after the run has read all keys. Otherwise the first keys would use up all questions.
  * @returns how many waiters were served
  */
 async function askAboutHolders(
@@ -127,7 +128,10 @@ async function askAboutHolders(
   return granted;
 }
 
-/** Sends the metrics of a run, but only if a key has a line: CloudWatch charges for each metric that has a value, even 0. */
+/**
+ * Sends the metrics of a run, but only if a key has a line: CloudWatch charges for each metric that has a value, even
+ * 0.
+ */
 function measureRun(call: Call, { keys, complete }: Repaired, ageMs: number) {
   if (keys > 0) call.measure?.('KeysInLine', keys);
   if (!complete) call.measure?.('RepairsCutShort', 1);
@@ -165,8 +169,9 @@ async function watch(
 const MAX_PAGE = 32;
 
 /**
- * Lists the keys of the waiters table. The scan reads the oldest row of each key and jumps over the others, so that a long line costs no
- * more than a short one. While each key has only one row on a page, the pages grow, so that many short lines do not cost a request each.
+ * Lists the keys of the waiters table. The scan reads the oldest row of each key and jumps over the others, so that a
+ * long line costs no more than a short one. While each key has only one row on a page, the pages grow, so that many
+ * short lines do not cost a request each.
  */
 async function* keysWithWaiters(
   { dynamodb, ids, waitersTable }: LeaseDependencies,

@@ -12,8 +12,8 @@ import { handOffToLine } from './release.ts';
 import { type MovedToFront, operatorOf } from './types.ts';
 
 /**
- * Moves a waiter to the front of its line, for an operator (docs/protocols/queue.md#run-next). The waiter receives the next grant. Only one
- * waiter of a key is moved at a time, and the last command counts.
+ * Moves a waiter to the front of its line, for an operator (docs/protocols/queue.md#run-next). The waiter receives the
+ * next grant. Only one waiter of a key is moved at a time, and the last command counts.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function runNext(dependencies: LeaseDependencies) {
@@ -29,7 +29,8 @@ export function runNext(dependencies: LeaseDependencies) {
     const { won, record, before } = await move(dependencies, waiter, call);
     if (hasGrantByTicket(record, ticket)) return notMoved('granted');
     if (!won && record.moved !== ticket) return notMoved('gone');
-    // The key may be free and marked, because it was left to a caller that sleeps, or because a call exited before its hand-off.
+    // The key may be free and marked, because it was left to a caller that sleeps, or because a call exited before its
+    // hand-off.
     await handOffToLine(dependencies, { record }, call);
     return {
       key,

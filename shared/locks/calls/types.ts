@@ -7,7 +7,10 @@ import { instant, isInstant } from '../../surroundings/clock.ts';
 export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded', 'superseded'] as const;
 type EndReason = (typeof ENDINGS)[number];
 
-/** A grant that its holder had received, and how it ended (docs/protocols/locks.md#previous). `at` is in epoch milliseconds. */
+/**
+ * A grant that its holder had received, and how it ended (docs/protocols/locks.md#previous). `at` is in epoch
+ * milliseconds.
+ */
 export interface EndedGrant {
   holder: string;
   fence: number;
@@ -37,7 +40,10 @@ export function parseEnded(item: Item): EndedGrant | undefined {
   return { holder, fence, ended, at, ...(item.prev_by?.S !== undefined && { by: item.prev_by.S }) };
 }
 
-/** The highest number of characters of an operator's name on record. The record of a key with many holders is large already. */
+/**
+ * The highest number of characters of an operator's name on record. The record of a key with many holders is large
+ * already.
+ */
 const MAX_OPERATOR = 256;
 
 /** The name of an operator, as a record stores it. Undefined if the operator is not authenticated. */
@@ -96,7 +102,9 @@ export interface Acquired extends LeaseGrant, Durations {
   limitChanged?: { from: number; to: number };
 }
 
-/** The answer to the call that parks a task. The task itself is notified of its grant, or of the error, by a message. */
+/**
+ * The answer to the call that parks a task. The task itself is notified of its grant, or of the error, by a message.
+ */
 export interface Parked {
   key: string;
   holder: string;
@@ -138,15 +146,18 @@ export interface Capped {
   waiting: number;
 }
 
-/** The answer to the operator that moves a waiter to the front. `before`: the waiter of an earlier command, which loses the front. */
+/**
+ * The answer to the operator that moves a waiter to the front. `before`: the waiter of an earlier command, which loses
+ * the front.
+ */
 export type MovedToFront =
   | { key: string; ticket: string; moved: true; before: string | null }
   | { key: string; ticket: string; moved: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * Computes both durations from one reading of the clock, so their sum is never more than the time from `since` to the expiry. With two
- * readings, the time by which a clock is set back between them would count twice, and the caller would work beyond the take-over of its
- * lease. All three times are epoch milliseconds.
+ * Computes both durations from one reading of the clock, so their sum is never more than the time from `since` to the
+ * expiry. With two readings, the time by which a clock is set back between them would count twice, and the caller would
+ * work beyond the take-over of its lease. All three times are epoch milliseconds.
  */
 export const durations = ({ since, expiresAt, now }: { since: number; expiresAt: number; now: number }): Durations => ({
   waitedMs: Math.max(0, Math.min(now, expiresAt) - since),

@@ -17,9 +17,10 @@ export type Withdrawn =
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
 
 /**
- * Withdraws a request of the caller: its calls in line, or its grant (docs/protocols/queue.md#withdraw). A call that is not in line yet is
- * not stopped. If the request had a grant, later calls of the request are refused as after a release. The record does not remember a
- * request without a grant, so a call of such a request that arrives later is a new acquisition.
+ * Withdraws a request of the caller: its calls in line, or its grant (docs/protocols/queue.md#withdraw). A call that is
+ * not in line yet is not stopped. If the request had a grant, later calls of the request are refused as after a
+ * release. The record does not remember a request without a grant, so a call of such a request that arrives later is a
+ * new acquisition.
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about a
  * task that has not been notified of its grant)
  */
@@ -44,11 +45,13 @@ async function withdraw(
   /** Whether a write without an answer may have ended the grant of the request. */
   let inDoubt = false;
   for (;;) {
-    // The order matters: this call flags the ticket and then reads the record, and a claim writes the record and then reads the ticket.
+    // The order matters: this call flags the ticket and then reads the record, and a claim writes the record and then
+    // reads the ticket.
     const record = await readKey(dependencies, key, call);
     const entry = entryOf(record, name);
     if (!entry) {
-      // A try without an answer may have ended the grant. The record forgets that when eight other grants have ended since.
+      // A try without an answer may have ended the grant. The record forgets that when eight other grants have ended
+      // since.
       if (inDoubt && !hadWaiter && endOfRequest(record, name) === undefined)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       // A waiter behind this one may be next now.
@@ -65,8 +68,9 @@ async function withdraw(
 }
 
 /**
- * Withdraws a waiter that received its grant after this call had flagged the line. A call must receive the answer that it was withdrawn,
- * not that its wait is over. Without the error, a task would never end, because nobody would notify it of its grant.
+ * Withdraws a waiter that received its grant after this call had flagged the line. A call must receive the answer that
+ * it was withdrawn, not that its wait is over. Without the error, a task would never end, because nobody would notify
+ * it of its grant.
  * @returns whether the row of the waiter was still there
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about the task)
  */
@@ -100,15 +104,19 @@ async function endOwn(
   return 'ended';
 }
 
-/** `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: there is no such ticket now. */
+/**
+ * `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: there is no such
+ * ticket now.
+ */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * Takes the waiter with a ticket out of its line, for an operator, and serves the waiters behind it (docs/protocols/queue.md#cancel). The
- * task or call fails with LeaseLost and the reason `cancelled`.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer, and then the ticket stays)
+ * Takes the waiter with a ticket out of its line, for an operator, and serves the waiters behind it
+ * (docs/protocols/queue.md#cancel). The task or call fails with LeaseLost and the reason `cancelled`.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer, and then the
+ * ticket stays)
  */
 export function cancelWaiter(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: CancelInput, call: Call): Promise<Cancelled> => {

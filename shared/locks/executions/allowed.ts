@@ -3,11 +3,17 @@ import { invalidRequest } from '../../errors.ts';
 
 /** Which executions may hold leases. */
 export interface ExecutionRules {
-  /** Whether a caller of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. */
+  /**
+   * Whether a caller of a namespace may name only executions of state machines whose names begin with the namespace and
+   * a hyphen.
+   */
   ownAlone: boolean;
   /** A pattern for the names of the state machines that the deployment may describe. `*` stands for any text. */
   stateMachines: string;
-  /** A pattern for the names of the durable functions that the deployment may describe. Undefined if it may describe none. */
+  /**
+   * A pattern for the names of the durable functions that the deployment may describe. Undefined if it may describe
+   * none.
+   */
   durableFunctions?: string | undefined;
   /** The beginning of the names of the deployment's own state machines. Its wrappers may always hold leases. */
   service: string | undefined;
@@ -59,7 +65,10 @@ export const isDurable = (arn: string): boolean => arn.split(':', 3)[2] === 'lam
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
   isAtHome(home, arn) && isAllowedName(rules, arn);
 
-/** Whether the ARN is well-formed, and of the deployment's account and region. Third-party clients may write any text as an ARN. */
+/**
+ * Whether the ARN is well-formed, and of the deployment's account and region. Third-party clients may write any text as
+ * an ARN.
+ */
 function isAtHome(home: string | undefined, arn: string): boolean {
   const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
   const isKind = kind === (isDurable(arn) ? 'function' : 'execution');

@@ -24,7 +24,8 @@ import { executionState, type Work, workOf } from './state.ts';
  * ended too. A redriven execution keeps what it has received since. A failure of one key or query does not stop the
  * others, because any caller can write a record that names an execution. The order of the keys is random, so that tries
  * that run out of time do not miss the same keys each time.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the
+ * others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
@@ -82,7 +83,8 @@ interface ExecutionInKey extends Reported {
 const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
 
 /**
- * Takes an execution that has ended out of the line of a key, and ends its grants (docs/protocols/executions.md#a-pass).
+ * Takes an execution that has ended out of the line of a key, and ends its grants
+ * (docs/protocols/executions.md#a-pass).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 async function endInKey(dependencies: LeaseDependencies, leaving: ExecutionInKey, call: Call): Promise<void> {
@@ -145,7 +147,8 @@ export async function endGrantsOf(
     const record = seen ?? (await readKey(dependencies, key, call));
     const own = record.entries.filter((entry) => entry.execution === execution && entry.id === (only ?? entry.id));
     if (own.length === 0) return counts;
-    // Judge again after each read: the execution may have been redriven since, and may have received a grant again, under a new version.
+    // Judge again after each read: the execution may have been redriven since, and may have received a grant again,
+    // under a new version.
     const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
     const ending = own.flatMap((entry) => {
       const verdict = judge(entry);
@@ -218,7 +221,10 @@ async function sortByTarget(
   return sorted;
 }
 
-/** Ends as many grants as one write can end, and hands off their room. @returns how many have ended, and how many waiters were served */
+/**
+ * Ends as many grants as one write can end, and hands off their room.
+ * @returns how many have ended, and how many waiters were served
+ */
 async function endFinished(
   dependencies: LeaseDependencies,
   { record, finished }: { record: KeyRecord; finished: readonly HolderEntry[] },
@@ -233,8 +239,8 @@ async function endFinished(
 }
 
 /**
- * Passes a grant to the target. From then on, the grant ends with the target. The version is new, so that calls that have read the grant
- * while the ended execution had it cannot end it.
+ * Passes a grant to the target. From then on, the grant ends with the target. The version is new, so that calls that
+ * have read the grant while the ended execution had it cannot end it.
  * @returns `lost`: the grant has changed since it was read. `ended`: the target had ended before it had the grant
  */
 async function passToTarget(

@@ -10,7 +10,8 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { EXECUTION_ROW } from '../line/waiters.ts';
 import { ttlAfter } from '../record/requests.ts';
 
-// The rows of executions in the waiters table. When an execution ends, the index of that table finds the keys at which it may hold permits.
+// The rows of executions in the waiters table. When an execution ends, the index of that table finds the keys at which
+// it may hold permits.
 
 /** The longest call. A row that is younger may belong to a call that is about to receive its permit. */
 const LONGEST_CALL_MS = 60_000;

@@ -65,7 +65,8 @@ export async function judgeOf(
   const askedAt = clock.now();
   const described = await describeExecution(dependencies, execution, call);
   if (!isFirstPass) return judgeBy(described, { askedAt, isSecondPass, status, clockSkewMs });
-  // If the execution was not redriven since, the answers close to its end came before it too, so those grants have ended.
+  // If the execution was not redriven since, the answers close to its end came before it too, so those grants have
+  // ended.
   const isWithoutRedrive = saysState(described) && !(Number(described.redrivenAt) >= surelyBefore);
   return endsUpTo(isWithoutRedrive ? stoppedAt : surelyBefore, { status, stoppedAt });
 }
@@ -99,7 +100,8 @@ export function judgeBy(
         : undefined;
   return (grant) => {
     const answeredAt = answeredAtOf(grant);
-    // Answered after the end that AWS reports: the status may be from before a redrive. It cannot be older than MAX_LAG_MS.
+    // Answered after the end that AWS reports: the status may be from before a redrive. It cannot be older than
+    // MAX_LAG_MS.
     if (answeredAt > stoppedAt && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
     const endedAt = Math.max(stoppedAt, answeredAt);
     return { end: endBy(described.status ?? status), settled: isSecondPass || isSettled(endedAt), endedAt };

@@ -70,7 +70,10 @@ function turnsOf(
   return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
 }
 
-/** A grant with a ttl is worth a question only if it is older than this: usually the event of the end arrives within seconds. */
+/**
+ * A grant with a ttl is worth a question only if it is older than this: usually the event of the end arrives within
+ * seconds.
+ */
 const ASK_ABOUT_TTL_AFTER_MS = 60_000;
 
 /**
@@ -106,7 +109,8 @@ async function noteLook(
 }
 
 /**
- * Looks at the holders of a key for a call that is refused. A failure of the look is logged, and does not fail the call.
+ * Looks at the holders of a key for a call that is refused. A failure of the look is logged, and does not fail the
+ * call.
  * @returns whether a grant has ended, so that another try is worth it
  */
 export async function lookBeside(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<boolean> {
@@ -121,7 +125,10 @@ export const lookAtKey = async (
   call: Call,
 ): Promise<Looked> => lookAtGrants(dependencies, { ...looking, record: await readKey(dependencies, key, call) }, call);
 
-/** @returns the key, if the schedule should ask about the executions of its holders. @param withTtl whether grants with a ttl count too */
+/**
+ * @returns the key, if the schedule should ask about the executions of its holders.
+ * @param withTtl whether grants with a ttl count too
+ */
 export function dueKeyOf(record: KeyRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
   const most = Math.min(MAX_LOOKS, turnsOf(record, { withTtl, now }).length);
   return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;

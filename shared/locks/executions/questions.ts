@@ -25,7 +25,9 @@ export interface DueKey {
   most: number;
 }
 
-/** How many questions a run of the repair has left, and the keys about whose holders it asks after it has seen all keys. */
+/**
+ * How many questions a run of the repair has left, and the keys about whose holders it asks after it has seen all keys.
+ */
 export interface Questions {
   /** How many questions about holders are left. */
   holders: number;
@@ -62,7 +64,8 @@ export interface Looked {
 export const NOTHING: Looked = { ended: 0, granted: 0 };
 
 /**
- * Whether this process has a client for the question. Check this before the look is noted: the note keeps others from asking.
+ * Whether this process has a client for the question. Check this before the look is noted: the note keeps others from
+ * asking.
  * @throws as `hasClient`
  */
 export const canAsk = (dependencies: LeaseDependencies, execution: string): Promise<boolean> =>
@@ -93,7 +96,10 @@ export async function askWithin(
   }
 }
 
-/** How long calls that are not next may leave the question to the next waiter. Otherwise all of them would ask at the same moment. */
+/**
+ * How long calls that are not next may leave the question to the next waiter. Otherwise all of them would ask at the
+ * same moment.
+ */
 export const LOOK_PATIENCE_MS = 15_000;
 
 /** Whether no call has asked about the holders for `ASK_EVERY_MS`, by the record. */

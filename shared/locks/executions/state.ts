@@ -43,11 +43,14 @@ export type End = 'succeeded' | 'failed';
 
 export const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
 
-/** What became of the work under a grant. `none`: the target never started. `unknown`: the target may be about to start. */
+/**
+ * What became of the work under a grant. `none`: the target never started. `unknown`: the target may be about to start.
+ */
 export type Work = End | 'none' | 'running' | 'unknown';
 
 /**
- * Finds out what became of the work under a grant whose execution has ended. If the grant has a target, the target does the work.
+ * Finds out what became of the work under a grant whose execution has ended. If the grant has a target, the target does
+ * the work.
  * @throws HoldfastError as `describeExecution`
  */
 export async function workOf(
@@ -100,7 +103,10 @@ async function askStepFunctions({ stepFunctions }: LeaseDependencies, arn: strin
   };
 }
 
-/** Asks GetDurableExecution, without the data of the execution. Such an execution is never redriven. @throws HoldfastError Unavailable */
+/**
+ * Asks GetDurableExecution, without the data of the execution. Such an execution is never redriven.
+ * @throws HoldfastError Unavailable
+ */
 async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Ask> {
   const lambda = await durableFunctions?.();
   if (!lambda)
@@ -113,7 +119,9 @@ async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, c
   };
 }
 
-/** The longest pauses before a question is sent again, in milliseconds. An account may ask about fifteen times a second. */
+/**
+ * The longest pauses before a question is sent again, in milliseconds. An account may ask about fifteen times a second.
+ */
 const ASK_PAUSES_MS = [400, 1200];
 
 const temporaryFailures = [isThrottlingError, isTransientError, isServerError];

@@ -15,7 +15,10 @@ import { deleteOwnUnlessFlagged, deleteUnlessFlagged, getFlagged, KEEP_POSITION_
 //      |--- grant window ---|---------------|--- another hand-off may end the grant
 //      |--- the call may claim the grant for its whole ttl, as long as no other call has changed it ---
 
-/** A claim whose response was so late that half of the ttl is gone is renewed. The response to each renewal may be late too. */
+/**
+ * A claim whose response was so late that half of the ttl is gone is renewed. The response to each renewal may be late
+ * too.
+ */
 const MAX_CLAIM_RENEWALS = 4;
 
 /** Duplicate calls may change the grant before this call does, usually one time each. */
@@ -33,8 +36,9 @@ interface ClaimOptions {
 }
 
 /**
- * Makes the grant that a hand-off has left for this request a full grant, or answers with the grant that a duplicate call has claimed
- * (docs/protocols/queue.md#claim). Then deletes the row of this call. If that row was withdrawn, gives up the grant.
+ * Makes the grant that a hand-off has left for this request a full grant, or answers with the grant that a duplicate
+ * call has claimed (docs/protocols/queue.md#claim). Then deletes the row of this call. If that row was withdrawn, gives
+ * up the grant.
  * @returns undefined if the request no longer has such a grant
  * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
  */
@@ -49,7 +53,8 @@ export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise
   if (flagged) throw errorOfFlagged(flagged);
   const remove = (row: string) => deleteUnlessFlagged(dependencies, { key, ticket: row }, call);
   const ownRows = rowsToDelete(lockCall, ticket);
-  // Deleting the row beside the claim saves a round trip. A withdrawal that no longer finds the row finds the grant on record.
+  // Deleting the row beside the claim saves a round trip. A withdrawal that no longer finds the row finds the grant on
+  // record.
   const isBeside = !isOfAnotherWaiter && isDeletedBeside(lockCall, claiming, seen);
   const [full, ...beside] = await Promise.all([
     claimFull(lockCall, claiming),
@@ -57,13 +62,15 @@ export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise
   ]);
   if (!full) return undefined;
   let { record, grant } = full;
-  // A withdrawal flags the row before it reads the record. So either this call sees the flag, or the withdrawal sees the claim.
+  // A withdrawal flags the row before it reads the record. So either this call sees the flag, or the withdrawal sees
+  // the claim.
   const others = isBeside ? [] : [...new Set([...(grant.ticket === undefined ? [] : [grant.ticket]), ...ownRows])];
   const removed = isBeside ? beside : await inTurn(others, remove);
   const flaggedAt = removed.findIndex(({ flagged }) => flagged);
   const { flagged: flaggedRow } = removed[flaggedAt] ?? {};
   if (flaggedRow) {
-    // If another waiter of the request received the grant, its call may already have answered with it, so the grant must stay.
+    // If another waiter of the request received the grant, its call may already have answered with it, so the grant
+    // must stay.
     const isOfGrant = isBeside || others[flaggedAt] === grant.ticket || ticket === grant.ticket;
     if (isOfGrant) await lock.giveUp(record);
     throw errorOfFlagged(flaggedRow);
@@ -77,7 +84,8 @@ export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise
   }
   if (grant.expiresAt <= dependencies.clock.now()) return undefined;
   if (!full.repeated) lock.measureHandOff(grant);
-  // A newer request cannot ask a holder to stop before that holder has claimed its grant. So this call asks itself, as the holder.
+  // A newer request cannot ask a holder to stop before that holder has claimed its grant. So this call asks itself, as
+  // the holder.
   if (record.latest) await (await import('./replace.ts')).askHolder(dependencies, record, call).catch(leftToSchedule);
   return { record, repeated: full.repeated, previous: full.previous };
 }
@@ -101,12 +109,15 @@ async function inTurn<Row, Outcome extends { flagged: unknown }>(
 }
 
 /**
- * With less than this left of the grant window, the claim may be lost. The call then keeps its row until it has claimed, because the row
- * keeps its position.
+ * With less than this left of the grant window, the claim may be lost. The call then keeps its row until it has
+ * claimed, because the row keeps its position.
  */
 const SAFE_WINDOW_LEFT_MS = 1000;
 
-/** Whether the call deletes its row at the same time as it claims the grant. The claim of a shared grant is lost too easily for that. */
+/**
+ * Whether the call deletes its row at the same time as it claims the grant. The claim of a shared grant is lost too
+ * easily for that.
+ */
 const isDeletedBeside = (
   { dependencies, lock }: LockCall,
   { ticket, isOurs }: ClaimOptions,
@@ -152,7 +163,10 @@ function nextWrite({ claimTtlMs }: Grant, isOurs: boolean): 'renew' | 'answer' |
   return claimTtlMs === undefined ? 'answer' : 'claim';
 }
 
-/** Deletes the row of the call, and then throws the error: the call asks for other terms than the grant of its request has. */
+/**
+ * Deletes the row of the call, and then throws the error: the call asks for other terms than the grant of its request
+ * has.
+ */
 async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: HoldfastError, ticket?: string) {
   if (ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
   throw error;
@@ -174,7 +188,8 @@ const hasHalfTtlLeft = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean =
  * Ends the wait of a call whose deadline has passed, or whose row is gone (docs/protocols/queue.md#leave). A row stays
  * for five seconds, for a caller that asks again.
  * @returns a grant that the request received at the last moment
- * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable,
+ * OutcomeUnknown
  */
 export async function leave(lockCall: LockCall, ticket: string): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
@@ -250,7 +265,8 @@ export async function refuseEnded(
   { record, ticket, reason }: RefusedCall<'broken' | 'released' | 'superseded'>,
 ): Promise<never> {
   const { dependencies, lock, call } = lockCall;
-  // A withdrawal flags the row before it ends the grant. If that was the reason, the call must answer that it was cancelled.
+  // A withdrawal flags the row before it ends the grant. If that was the reason, the call must answer that it was
+  // cancelled.
   const flagged = await getFlagged(dependencies, { key: lock.asked.key, ticket }, call);
   return refuseCall(lockCall, { record, ticket, reason: flagged ?? reason });
 }
@@ -266,7 +282,8 @@ export async function refuseCall(
 ): Promise<never> {
   const { dependencies, lock, call } = lockCall;
   const { key } = lock.asked;
-  // A flagged place stays: a duplicate call may have received a grant meanwhile, and must see the flag before it claims.
+  // A flagged place stays: a duplicate call may have received a grant meanwhile, and must see the flag before it
+  // claims.
   const isFlagged = typeof reason === 'object';
   for (const row of isFlagged ? [ticket] : rowsToDelete(lockCall, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);
@@ -275,7 +292,8 @@ export async function refuseCall(
 }
 
 /**
- * Deletes the rows of a call that asked again and received its grant without waiting. Refuses the call if its request was withdrawn.
+ * Deletes the rows of a call that asked again and received its grant without waiting. Refuses the call if its request
+ * was withdrawn.
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function leaveAfterGrant(
@@ -287,7 +305,8 @@ export async function leaveAfterGrant(
   const flagged = (await inTurn(rows, remove)).find((outcome) => outcome.flagged)?.flagged;
   if (!flagged) return;
   const own = lock.ownGrant(granted.record);
-  // If another waiter of the request received the grant, its call may already have answered with it, so the grant must stay.
+  // If another waiter of the request received the grant, its call may already have answered with it, so the grant must
+  // stay.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
   if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
   throw errorOfFlagged(flagged);

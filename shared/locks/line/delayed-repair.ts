@@ -9,7 +9,8 @@ import { type RoomRequest, roomAt } from '../record/room.ts';
 import { newGrantOf } from './next.ts';
 import { isOverdue, isTask, readWaiters, type Waiter } from './waiters.ts';
 
-// Tasks do not poll. If all holders crash, no call hands off to a task that waits, so a delayed SQS message starts the repair of the key.
+// Tasks do not poll. If all holders crash, no call hands off to a task that waits, so a delayed SQS message starts the
+// repair of the key.
 
 /** While holders extend their grants, the repairs of their line are at least this far apart. */
 const AGAIN_AFTER_SECONDS = 10;
@@ -62,7 +63,8 @@ export async function sendNextRepair(
   const now = clock.now();
   const delaySeconds = delayUntil(endsAt + clockSkewMs, now, AGAIN_AFTER_SECONDS);
   const arrivesAt = now + delaySeconds * 1000;
-  // A noted message that arrives much later, for example for the end of an earlier grant, would leave the task waiting for too long.
+  // A noted message that arrives much later, for example for the end of an earlier grant, would leave the task waiting
+  // for too long.
   const isNoted = ({ repairAt = 0 }: KeyRecord) => repairAt > now + EARLY_MS && repairAt <= arrivesAt + EARLY_MS;
   if (isNoted(record) || !(await isTaskWaiting(dependencies, record, call))) return;
   const update = {
@@ -100,13 +102,17 @@ async function isTaskWaiting(
 const MAX_DELAY_SECONDS = 900;
 
 /**
- * Sends a delayed repair for the end of the grant window and the margin, after a caller has received the grant in front of a task
- * (docs/protocols/tasks.md#delayed-repair). If the caller does not claim the grant, only the schedule would serve the task.
+ * Sends a delayed repair for the end of the grant window and the margin, after a caller has received the grant in front
+ * of a task (docs/protocols/tasks.md#delayed-repair). If the caller does not claim the grant, only the schedule would
+ * serve the task.
  */
 export const sendRepairAfterWindow = (dependencies: LeaseDependencies, key: string, call: Call): Promise<void> =>
   sendRepairAt(dependencies, { key, endsAt: dependencies.clock.now() + WINDOW_SECONDS * 1000 }, call);
 
-/** Sends a delayed repair for one to two seconds after `endsAt` and the margin, or for a quarter of an hour from now if that is earlier. */
+/**
+ * Sends a delayed repair for one to two seconds after `endsAt` and the margin, or for a quarter of an hour from now if
+ * that is earlier.
+ */
 export async function sendRepairAt(
   { repairLater: send, clock, clockSkewMs }: LeaseDependencies,
   { key, endsAt }: { key: string; endsAt: number },

@@ -22,7 +22,10 @@ const MAX_FRONT = 16;
 /** Calls up to this position may take the last slots. */
 const FIRST = 4;
 
-/** A turn counts as half of the usual turn: a caller that comes too early costs a call, but one that comes too late delays the line. */
+/**
+ * A turn counts as half of the usual turn: a caller that comes too early costs a call, but one that comes too late
+ * delays the line.
+ */
 const USUAL_PART = 0.5;
 /** A turn that has lasted longer than usual is expected to last longer by this part of its age. */
 const AGEING = 0.25;
@@ -47,7 +50,10 @@ const CAP_TURNS = 2;
 const MAX_ADVISED_SLEEP_MS = 300_000;
 const MAX_NEXT_SLEEP_MS = 10_000;
 
-/** How long a free key is left to each caller that sleeps: this part of the usual turn, and at least `MIN_SLEEPER_PATIENCE_MS`. */
+/**
+ * How long a free key is left to each caller that sleeps: this part of the usual turn, and at least
+ * `MIN_SLEEPER_PATIENCE_MS`.
+ */
 const PATIENCE_PART = 1 / 8;
 const MIN_SLEEPER_PATIENCE_MS = 10;
 
@@ -57,7 +63,10 @@ const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs
 const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
   entries.some(isAloneIn) ? 1 : Math.max(1, entries.length);
 
-/** How long a key that came free is left to sleepers, in milliseconds. @param asleep how many sleepers are before the caller */
+/**
+ * How long a key that came free is left to sleepers, in milliseconds.
+ * @param asleep how many sleepers are before the caller
+ */
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
   (asleep * Math.max(MIN_SLEEPER_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
@@ -69,7 +78,10 @@ export interface Turn extends Pick<LinePosition, 'position' | 'asleep'> {
   freeSince: number | undefined;
 }
 
-/** The assumed age of a third-party client's turn, which the record does not say. It brings the next waiter back about each second. */
+/**
+ * The assumed age of a third-party client's turn, which the record does not say. It brings the next waiter back about
+ * each second.
+ */
 const THIRD_PARTY_AGE_MS = 16_000;
 
 /** How long each holder has had the key, in milliseconds. */

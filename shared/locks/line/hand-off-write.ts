@@ -34,7 +34,9 @@ interface HandOffWrite extends RecordAndEnding {
   now: number;
   /** The arrival number of the last new holder, if that holder did not pass a sleeper. */
   number: number | undefined;
-  /** Whether this call is among the new holders. It will not claim its grant, so this write notes how long turns last. */
+  /**
+   * Whether this call is among the new holders. It will not claim its grant, so this write notes how long turns last.
+   */
   servesSelf: boolean;
   /** The moved waiter that the write serves or forgets. */
   moved: string | undefined;

@@ -40,8 +40,8 @@ export interface HandedOff {
 }
 
 /**
- * A hand-off ends at most this many grants in one write. That is half of `MAX_ENDED`, because its new grants need room in the expression
- * too.
+ * A hand-off ends at most this many grants in one write. That is half of `MAX_ENDED`, because its new grants need room
+ * in the expression too.
  */
 export const MAX_ENDED_BY_HAND_OFF = 20;
 
@@ -59,7 +59,10 @@ interface HandOffOptions {
   served?: readonly string[];
   /** The grants of a quick release, which still has to notify their tasks. */
   justGranted?: { line: NextInLine; versions: Versions };
-  /** Collects the tickets of new holders whose tasks may not have been notified. A task that parks looks for its own ticket there. */
+  /**
+   * Collects the tickets of new holders whose tasks may not have been notified. A task that parks looks for its own
+   * ticket there.
+   */
   unnotified?: Set<string>;
 }
 
@@ -160,7 +163,8 @@ async function serveWhileRoom(
 
 /**
  * Finds the waiters that the next write serves, and the grants that it ends.
- * @returns `grown`: a waiter has joined since the line was read, so it must be read again. `unread`: the line could not be read
+ * @returns `grown`: a waiter has joined since the line was read, so it must be read again. `unread`: the line could not
+ * be read
  */
 async function findWrite(
   dependencies: LeaseDependencies,
@@ -261,13 +265,15 @@ async function afterWrite(
 
 /** Whether another round cannot serve anybody. */
 function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, ended: readonly GrantToEnd[]): boolean {
-  // The write freed the key, served nobody, and nobody has joined since the line was read. So the line holds nobody who can be served.
+  // The write freed the key, served nobody, and nobody has joined since the line was read. So the line holds nobody who
+  // can be served.
   const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
   if (line.nextGrants.length === 0 && wasAlone && reading.isCompleteFor(record)) return true;
   if (servesAlone(line)) return true;
   // If this write has ended grants, a waiter may have joined before it and found no room.
   if (ended.length > 0) return false;
-  // If there is room behind the new holders, this call must use it: the calls that made that room leave it to this call.
+  // If there is room behind the new holders, this call must use it: the calls that made that room leave it to this
+  // call.
   return line.behind !== undefined && record.used > line.behind.room;
 }
 
@@ -299,7 +305,10 @@ function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending
 const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
-/** Deletes the rows of tasks that were gone, after their grants have ended. Until then the schedule needs the row to find the grant. */
+/**
+ * Deletes the rows of tasks that were gone, after their grants have ended. Until then the schedule needs the row to
+ * find the grant.
+ */
 async function deleteWaitersOf(
   dependencies: LeaseDependencies,
   { key, granted, ended }: { key: string; granted: readonly string[]; ended: readonly GrantToEnd[] },
@@ -336,7 +345,8 @@ function ifUnread(error: unknown, ending: readonly GrantToEnd[]): undefined {
 }
 
 /**
- * Hands off after a grant has ended for good. Logs a failure and does not throw it, because the former holder need not repeat anything.
+ * Hands off after a grant has ended for good. Logs a failure and does not throw it, because the former holder need not
+ * repeat anything.
  * @param isReleased whether the release of a shared holder has just written the record
  * @throws never a HoldfastError
  */

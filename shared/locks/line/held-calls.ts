@@ -97,7 +97,8 @@ async function takeSlot(
     if (won && taken.size <= allowed) return ownSlot;
     if (won) await freeSlot(dependencies, ownSlot, call);
     const isFull = won || taken.size >= allowed;
-    // By chance one record may be full and another not, so a call tries a second one. If both are full, only a call at the front goes on.
+    // By chance one record may be full and another not, so a call tries a second one. If both are full, only a call at
+    // the front goes on.
     if (tries === TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
     const free = Array.from({ length: size }, (_, index) => index).filter((index) => !taken.has(index));
     const next = isFull ? undefined : free[Math.floor(ids.random() * free.length)];

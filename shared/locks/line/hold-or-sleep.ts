@@ -71,7 +71,10 @@ export async function holdOrSleep(lockCall: LockCall, asking: WaitingCaller): Pr
   return waitInLine(lockCall, joinOptionsOf(asking));
 }
 
-/** A call without a first try joins at once, because the key had a line a moment ago. If the line has gone, it makes the try then. */
+/**
+ * A call without a first try joins at once, because the key had a line a moment ago. If the line has gone, it makes the
+ * try then.
+ */
 const joinOptionsOf = ({ ticket, deadline, attempt, record }: WaitingCaller): JoinOptions => ({
   ...{ ticket, deadline, number: numberAfter(record, ticket) },
   ...(record === undefined && { attempt }),
@@ -106,7 +109,8 @@ async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise
     if (outcome.won) return outcome;
     record = outcome.record;
   }
-  // A third-party client or TTL has removed the mark, which a live place otherwise keeps. Without a mark, others would pass this caller.
+  // A third-party client or TTL has removed the mark, which a live place otherwise keeps. Without a mark, others would
+  // pass this caller.
   if (returned?.ticket !== undefined && !lock.isMarked(record))
     record = (await lock.restoreMark(record, returned.ticket)).record;
   const known = returned ?? newcomerTo(record);
@@ -171,7 +175,10 @@ async function readReturned(
   return { record, ticket, number, place, hasRow: row !== undefined, mustTry: lock.ownGrant(record) !== undefined };
 }
 
-/** Reads the record, and the row and the place of a ticket, in one request. What DynamoDB leaves out of its answer is read afterwards. */
+/**
+ * Reads the record, and the row and the place of a ticket, in one request. What DynamoDB leaves out of its answer is
+ * read afterwards.
+ */
 async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: string; ticket: string }, call: Call) {
   const { dynamodb, table, waitersTable } = dependencies;
   const rowKeys = [placeOf(ticket), ticket].map((sortKey) => ({ key, ticket: sortKey }));
@@ -187,7 +194,10 @@ async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: 
   return { record, rows: rows.filter((row) => row !== undefined) };
 }
 
-/** Reads the record for a new caller. @returns undefined if the call must try first: the key has no line, or the request has a grant */
+/**
+ * Reads the record for a new caller.
+ * @returns undefined if the call must try first: the key has no line, or the request has a grant
+ */
 async function readLine(lock: LockCall['lock']): Promise<ReturnedCaller | undefined> {
   const record = await lock.read();
   return lock.isMarked(record) && lock.ownGrant(record) === undefined ? { ...newcomerTo(record), record } : undefined;
@@ -200,7 +210,8 @@ async function turnFrom(
 ): Promise<Turn & LinePosition> {
   const { dependencies, lock, call } = lockCall;
   const { clock, clockSkewMs } = dependencies;
-  // A sleeper that needs more room blocks those behind it. Otherwise lighter callers could keep the key from it for as long as they come.
+  // A sleeper that needs more room blocks those behind it. Otherwise lighter callers could keep the key from it for as
+  // long as they come.
   const fits = (waiter: Waiter) => roomAt(record, newGrantOf(waiter), clockSkewMs) <= clock.now();
   const asked = { key: lock.asked.key, granted: lock.ticketsOfHolders(record), record, ticket, number, fits };
   const position = await readPosition(dependencies, asked, call);
@@ -275,7 +286,8 @@ const sleepIfFar =
 /**
  * Puts the caller to sleep. Writes its place first, and then deletes its row, so that the line never looks empty.
  * @returns a grant that the request has received meanwhile
- * @throws HoldfastError LeaseHeld with the time of the sleep, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError LeaseHeld with the time of the sleep, LeaseLost, QueueFull, Throttled, Unavailable,
+ * OutcomeUnknown
  */
 async function sleep(
   lockCall: LockCall,

@@ -59,7 +59,10 @@ export interface JoinOptions {
    * (docs/protocols/places.md#take-a-free-key).
    */
   patience?: { freeSince: number; until: number } | undefined;
-  /** Puts the caller to sleep and throws LeaseHeld, if its turn has moved away. A call that waits calls this every few seconds. */
+  /**
+   * Puts the caller to sleep and throws LeaseHeld, if its turn has moved away. A call that waits calls this every few
+   * seconds.
+   */
   sleepIfFar?:
     | ((record: KeyRecord, held: JoinOptions & { ticket: string }) => Promise<GrantOnRecord | undefined>)
     | undefined;
@@ -171,7 +174,10 @@ export async function join(lockCall: LockCall, joining: JoinOptions): Promise<Jo
   return { ticket, record, hasPlace: how !== 'new' && joining.hasPlace === true };
 }
 
-/** Raises the mark if the key still has one. Otherwise makes the try that the call left out. @returns neither if the try was refused */
+/**
+ * Raises the mark if the key still has one. Otherwise makes the try that the call left out.
+ * @returns neither if the try was refused
+ */
 async function markOrTry(
   lockCall: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },

@@ -97,7 +97,9 @@ const VALID_MS = 150_000;
 const MAX_PAGES = 100;
 const MAX_FULL_NAMESPACES = 1000;
 
-/** How many times its quota a line is assumed to hold, because calls that join at the same moment do not see each other. */
+/**
+ * How many times its quota a line is assumed to hold, because calls that join at the same moment do not see each other.
+ */
 const BEYOND_QUOTA = 2;
 
 /** How long the record stays after the last time that a namespace was full. Then TTL removes it. */
@@ -143,7 +145,10 @@ async function readFull({ dynamodb, table }: LeaseDependencies, call: Call): Pro
   return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
 }
 
-/** Counts the waiters of all namespaces in a run of the repair, if the lines that the run has seen could fill a namespace. */
+/**
+ * Counts the waiters of all namespaces in a run of the repair, if the lines that the run has seen could fill a
+ * namespace.
+ */
 export class Fullness {
   readonly #dependencies: LeaseDependencies;
   readonly #keys = new Map<string, number>();
@@ -172,7 +177,10 @@ export class Fullness {
   }
 }
 
-/** @returns the number of waiters by namespace, as a lower bound: a count stops after many pages, or when half of the time left is gone */
+/**
+ * @returns the number of waiters by namespace, as a lower bound: a count stops after many pages, or when half of the
+ * time left is gone
+ */
 async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   let from: Item | undefined;

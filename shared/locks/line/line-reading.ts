@@ -5,15 +5,18 @@ import type { HolderEntry, KeyRecord } from '../record/record.ts';
 import { readInOrder } from './moved-row.ts';
 import { isInLine, isPlace, isTask, isWaiting, type Waiter, waiterKey } from './waiters.ts';
 
-/** The rows of the first page: about two read units. The page needs room to spare, because it also has the rows of recent holders. */
+/**
+ * The rows of the first page: about two read units. The page needs room to spare, because it also has the rows of
+ * recent holders.
+ */
 const FIRST_READING = 26;
 
 /** How long the rows are used before they are read again, because callers join and leave. */
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query. A hand-off judges them again after each of its writes, and so does not need another query
- * (docs/protocols/queue.md#hand-off). Further pages are read on demand.
+ * The rows of a line, read by one query. A hand-off judges them again after each of its writes, and so does not need
+ * another query (docs/protocols/queue.md#hand-off). Further pages are read on demand.
  */
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;
@@ -38,13 +41,19 @@ export class LineReading {
     this.#fence = record.fence;
   }
 
-  /** Whether the waiter that an operator has moved is still in line. Before the first row is read, the answer is not known, and true. */
+  /**
+   * Whether the waiter that an operator has moved is still in line. Before the first row is read, the answer is not
+   * known, and true.
+   */
   get hasMoved(): boolean {
     const [first] = this.#rows;
     return first === undefined || first.ticket === this.#moved;
   }
 
-  /** The rows in the order in which they are served. Several loops may read them at once. @throws HoldfastError Throttled, Unavailable */
+  /**
+   * The rows in the order in which they are served. Several loops may read them at once.
+   * @throws HoldfastError Throttled, Unavailable
+   */
   async *rows(): AsyncGenerator<Waiter> {
     for (let nth = 0; ; nth++) {
       const row = this.#rows[nth] ?? (await this.#next());
@@ -91,7 +100,10 @@ export class LineReading {
     this.#granted.add(ticket);
   }
 
-  /** Whether the record has shown a grant of the row. Then another call notifies its task, even if the grant has ended by now. */
+  /**
+   * Whether the record has shown a grant of the row. Then another call notifies its task, even if the grant has ended
+   * by now.
+   */
   wasGranted({ ticket }: Waiter): boolean {
     return this.#granted.has(ticket);
   }

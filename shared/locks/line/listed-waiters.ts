@@ -8,7 +8,9 @@ import { AFTER_ALL_ROWS, expiredRowLimit, isInLine, isPlace, isTask, type Waiter
 
 /** A waiter as every caller may see it: without task token, callback id and request id. */
 export interface WaiterView {
-  /** `task`: of Step Functions. `callback`: of a durable function. `caller`: a call of acquire, or its sleeping caller. */
+  /**
+   * `task`: of Step Functions. `callback`: of a durable function. `caller`: a call of acquire, or its sleeping caller.
+   */
   kind: 'task' | 'callback' | 'caller';
   ticket: string;
   holder: string;
@@ -19,7 +21,10 @@ export interface WaiterView {
   deadline: string;
   /** When a caller that sleeps is due at the latest. Null for all other waiters. */
   dueAt: string | null;
-  /** The operator that has moved the waiter to the front, or null if the operator was not authenticated. Absent if nobody has moved it. */
+  /**
+   * The operator that has moved the waiter to the front, or null if the operator was not authenticated. Absent if
+   * nobody has moved it.
+   */
   movedBy?: string | null;
   /** What the request replaces. Absent if it replaces nothing. */
   replace?: Replace;
@@ -49,7 +54,8 @@ interface AskedLine extends LineOfKey {
 /**
  * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is listed for
  * as long as it may come back.
- * @returns `waiting`: the number of waiters, counted up to 100 or `limit`, whichever is more. Too many expired rows stop the count
+ * @returns `waiting`: the number of waiters, counted up to 100 or `limit`, whichever is more. Too many expired rows
+ * stop the count
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,

@@ -190,7 +190,7 @@ export class Lock {
     return markedBy(won, record);
   }
 
-  /** Whether the waiter is next, by the record's hint. The next waiter hands off at once, all others after their patience. */
+  /** Whether the waiter is next, by the hint. The next waiter hands off at once, all others after their patience. */
   isNext({ nextTicket }: KeyRecord, ticket: string): boolean {
     return nextTicket === ticket;
   }
@@ -258,7 +258,7 @@ export class Lock {
     return leaseLost(this.#request.key, reason);
   }
 
-  /** The tickets of waiters that have their grants, although their rows may still be there. Lists and positions leave them out. */
+  /** The tickets of waiters that have their grants. Their rows may still be there, but lists leave them out. */
   ticketsOfHolders({ entries }: KeyRecord): ReadonlySet<string | undefined> {
     return new Set(entries.map(({ ticket }) => ticket));
   }
@@ -286,7 +286,7 @@ export class Lock {
     await lookAtGrants(this.#dependencies, { record }, this.#call);
   }
 
-  /** How many waiters have arrived, and how many are still in line, by the hints of the record. Undefined without the mark. */
+  /** How many waiters have arrived, and how many are in line, by the record's hints. Undefined without the mark. */
   countsByHints({ mark, arrivals = 0, lineOut = 0 }: KeyRecord): { arrivals: number; inLine: number } | undefined {
     return mark && { arrivals, inLine: arrivals - lineOut };
   }
@@ -318,7 +318,7 @@ export class Lock {
 
   /**
    * Raises the mark for a task, unless its request has or had a grant.
-   * @param expired the current record, if it shows an expired grant of the request: such a grant does not prevent the mark
+   * @param expired the current record, if it shows an expired grant of the request: the mark can be raised
    * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
   async raiseMarkForTask(ticket: string, expired?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
@@ -345,7 +345,7 @@ export class Lock {
 
   /**
    * Notifies the task of the grant that this call has just passed to it.
-   * @param message `repeated`: whether the request had the grant before. `before`: the record before the grant was passed
+   * @param message `repeated`: whether the request had the grant before. `before`: the record before this call
    */
   async notify(
     record: KeyRecord,

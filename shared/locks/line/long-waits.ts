@@ -85,7 +85,9 @@ export class LongWaits {
     });
   }
 
-  /** Puts the events. If the bus refuses them, only logs the error: the repair must go on, and the next run tries again. */
+  /**
+   * Puts the events. If the bus refuses them, only logs the error: the repair must go on, and the next run tries again.
+   */
   async put({ signal }: Call): Promise<void> {
     const { clock } = this.#dependencies;
     // Forget old events, which no run would put again. Otherwise the map would grow with each key.

@@ -17,8 +17,8 @@ import {
 type Query = Parameters<typeof readWaiters>[1] & Pick<KeyRecord, 'moved'>;
 
 /**
- * Reads the rows of a line in the order in which they are served: first the waiter that an operator has moved, then the others by arrival
- * (docs/protocols/queue.md#run-next).
+ * Reads the rows of a line in the order in which they are served: first the waiter that an operator has moved, then the
+ * others by arrival (docs/protocols/queue.md#run-next).
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function* readInOrder(

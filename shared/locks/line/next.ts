@@ -116,7 +116,7 @@ function sendRefusal(
 /** The states in which a call in line has lost its position. `lapsed`: it did not claim its grant in time. */
 const HAS_LOST_POSITION: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'released', 'broken']);
 
-/** Judges a place. It survives a grant that was not claimed, unlike a row: the caller was asleep, and did not know of that grant. */
+/** Judges a place. Unlike a row, it survives a grant that was not claimed, because the caller was asleep. */
 async function judgePlace(
   dependencies: LeaseDependencies,
   { waiter, search }: Row<Place>,
@@ -166,7 +166,7 @@ export interface NextGrant {
   grant: NewGrant;
 }
 
-/** What a search finds: the waiters that the next write serves, and what it must know about the *others*, whom it does not serve. */
+/** What a search finds: the waiters that the next write serves, and what it must know about the *others*. */
 export interface NextInLine {
   /** The waiters to serve, in the order of the line. */
   nextGrants: NextGrant[];
@@ -203,13 +203,13 @@ interface LineSearch {
   granted: readonly string[];
   /** How many more rows this call may remove. */
   budget: { removals: number };
-  /** The ticket of the call that hands off, if it is in line. That call is alive, so it receives its whole ttl and need not claim it. */
+  /** The ticket of the call that hands off, if it is in line. That call is alive, so it need not claim its grant. */
   ownTicket?: string | undefined;
 }
 
 /**
- * Finds the waiters that are next: from the first on, as long as each fits. No waiter passes one that does not fit. Deletes expired rows
- * (docs/protocols/queue.md#hand-off).
+ * Finds the waiters that are next: from the first on, as long as each fits. No waiter passes one that does not fit.
+ * Deletes expired rows (docs/protocols/queue.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function findNext(dependencies: LeaseDependencies, search: LineSearch, call: Call): Promise<NextInLine> {
@@ -244,7 +244,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     }
     const asked = newGrantOf(waiter, ownTicket);
     const grant = { ...asked, room: roomUnder(cap, asked) };
-    // This write serves an earlier row of the same request. This row waits for the outcome, and does not keep others out.
+    // This write serves an earlier row of the same request. This row waits for that, without keeping others out.
     if (line.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
       line.taskWaits ||= isTask(waiter);
       line.staying.push(waiter);
@@ -332,7 +332,7 @@ function grantOfRequest(
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
   const grantToEnd = ending.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
-  // A released or broken grant counts as ended even for its own row: another call may have released it before the task was notified.
+  // Counts as ended even for its own row: another call may have released the grant before the task was notified.
   if (grantToEnd?.how === 'released' || grantToEnd?.how === 'broken')
     return grantToEnd.entry.isEnding ? whyEnding(grantToEnd.entry) : grantToEnd.how;
   const how = endOfRequest(record, name);
@@ -374,7 +374,7 @@ async function notifyOfSharedGrant(
 }
 
 /**
- * Ends an overdue task. Reads the record again first, because the task may have joined and received a grant since it was read.
+ * Ends an overdue task. Reads the record again first, because the task may have received a grant in the meantime.
  * @returns `overtaken`: nothing was sent, because the task has such a grant, or its request has one by another row
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -10,7 +10,8 @@ import type { NextGrant, NextInLine } from './next.ts';
 import { leftToSchedule } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
 
-// The messages that follow a hand-off: to tasks that have just received grants, and delayed repairs for the tasks behind them.
+// The messages that follow a hand-off: to tasks that have just received grants, and delayed repairs for the tasks
+// behind them.
 
 /** The versions that a write has given to new entries, by the name of the request. */
 export type Versions = ReadonlyMap<string, string>;

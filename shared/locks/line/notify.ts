@@ -41,7 +41,10 @@ export function measureHandOff(
   call.measure?.('HandOffMs', Math.max(0, now - previous.at)); // the two instants may be of two clocks
 }
 
-/** Logs a grant from the line. Otherwise no log would show the grant of a task, or of a caller that crashed before it claimed the grant. */
+/**
+ * Logs a grant from the line. Otherwise no log would show the grant of a task, or of a caller that crashed before it
+ * claimed the grant.
+ */
 export function logGrant(key: string, { holder, fence, ticket, previous }: HolderEntry, call: Call): void {
   call.log?.({ message: 'granted', key, holder, fence, ticket, previous: previousView(previous) });
 }
@@ -58,7 +61,10 @@ export function logGrants(
   }
 }
 
-/** Fails the task with one of the documented errors, and leaves its row. The problem names the ticket in place of a trace id. */
+/**
+ * Fails the task with one of the documented errors, and leaves its row. The problem names the ticket in place of a
+ * trace id.
+ */
 export async function sendError(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
@@ -70,7 +76,10 @@ export async function sendError(
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
-/** Fails the task, and deletes its row. If the message is unanswered, the row stays, because the task might never end otherwise. */
+/**
+ * Fails the task, and deletes its row. If the message is unanswered, the row stays, because the task might never end
+ * otherwise.
+ */
 export async function failTask(
   dependencies: LeaseDependencies,
   failing: { waiter: WaitingTask; error: HoldfastError },
@@ -82,7 +91,8 @@ export async function failTask(
 }
 
 /**
- * Fails a task, and throws if the message is unanswered, so that the grant of the task does not end before the task has the message.
+ * Fails a task, and throws if the message is unanswered, so that the grant of the task does not end before the task has
+ * the message.
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if the message is unanswered. Its row then stays
  */
 export async function failTaskOrThrow(
@@ -101,8 +111,8 @@ export async function failTaskOrThrow(
 }
 
 /**
- * Fails the task of a grant that an operator breaks, if its row is still there: then it may not have been notified of its grant
- * (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
+ * Fails the task of a grant that an operator breaks, if its row is still there: then it may not have been notified of
+ * its grant (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
  * @returns `accepted`: the task has ended, so nobody works under the grant, and the grant can end at once. `gone`: the
  * task was notified before, or has ended. `unanswered`: the row stays, and the next call or the schedule sends again.
  * Undefined if the grant has no task to notify

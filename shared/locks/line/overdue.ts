@@ -37,7 +37,10 @@ export const LAST_KEY_MS = 5000;
 /** How many rows of one key a run ends even if other keys need its time. */
 const MIN_ROWS = 100;
 
-/** The number of rows that end at once. More would take writes from the callers: a partition of DynamoDB takes a thousand a second. */
+/**
+ * The number of rows that end at once. More would take writes from the callers: a partition of DynamoDB takes a
+ * thousand a second.
+ */
 const FAILURES_AT_ONCE = 5;
 
 /** Whether the task of a grant should have been notified by now. If its row is still there, perhaps it was not. */

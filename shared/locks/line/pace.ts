@@ -17,7 +17,9 @@ const NEXT_MS = [25, 35] as const;
 /** The shortest and the longest pause of all other waiters, if their position or the length of turns is not known. */
 const OTHERS_MS = [150, 250] as const;
 
-/** How much shorter than n mean turns n turns may be by chance: about this part of a turn, times the square root of n. */
+/**
+ * How much shorter than n mean turns n turns may be by chance: about this part of a turn, times the square root of n.
+ */
 const CHANCE = 0.4;
 
 /**
@@ -88,7 +90,10 @@ export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
 const USUAL_WEIGHT = 1 / 4;
 const MEAN_WEIGHT = 1 / 16;
 
-/** The hints about turns that a claim writes, by their attributes. None if the key has no line, because only waiters read them. */
+/**
+ * The hints about turns that a claim writes, by their attributes. None if the key has no line, because only waiters
+ * read them.
+ */
 export function hintsAfter(record: Turns): Record<string, number> {
   const { mark, turnMs, usualMs, meanMs } = record;
   const paceMs = paceAfter(record);
@@ -112,7 +117,10 @@ function patienceMs(rank: number, ids: Ids): number {
   return Math.min(MAX_PATIENCE_MS, MIN_PATIENCE_MS * (Math.max(2, rank) - 1 + ids.random()));
 }
 
-/** In a crowd that comes at once, the order of tickets and the order of arrival numbers differ. After this time they agree. */
+/**
+ * In a crowd that comes at once, the order of tickets and the order of arrival numbers differ. After this time they
+ * agree.
+ */
 const APART_MS = 100;
 
 const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
@@ -248,7 +256,10 @@ function positionOf({ record, ticket, arrival }: Pick<PaceSight, 'record' | 'tic
   return isKnown || named <= 1 ? Math.max(named + 1, arrival - (record.lineOut ?? 0)) : named + 1;
 }
 
-/** How long the holder in the middle has had its grant. Holders come at any time, so on average half of its turn is over. */
+/**
+ * How long the holder in the middle has had its grant. Holders come at any time, so on average half of its turn is
+ * over.
+ */
 function heldSoFarMs({ entries }: PaceSight['record'], now: number): number {
   const claimed = entries.filter(({ claimTtlMs }) => claimTtlMs === undefined);
   const ages = claimed.map(({ acquiredAt }) => now - acquiredAt).toSorted((a, b) => a - b);

@@ -83,7 +83,8 @@ async function putInLine(
 /**
  * Refuses a task that parks in a full namespace. The task receives QueueFull as a message too, so that an earlier
  * ticket of the task cannot receive a grant after the refusal.
- * @returns the waiter if the task already has a result, such as the grant of an earlier ticket; undefined if the namespace is not full
+ * @returns the waiter if the task already has a result, such as the grant of an earlier ticket; undefined if the
+ * namespace is not full
  * @throws HoldfastError QueueFull, Throttled, Unavailable
  */
 async function answeredInFullNamespace(
@@ -106,7 +107,10 @@ async function answeredInFullNamespace(
   }
 }
 
-/** `waits`: the task waits, or may wait. `notified`: the task does not wait any more, or another call is about to notify it. */
+/**
+ * `waits`: the task waits, or may wait. `notified`: the task does not wait any more, or another call is about to notify
+ * it.
+ */
 type ParkOutcome = 'waits' | 'notified';
 
 interface TaskInLine {
@@ -139,7 +143,10 @@ interface Arrival extends TaskInLine {
   record: KeyRecord;
 }
 
-/** Serves the line if the key is free. Otherwise the task waits: the record is marked, so the call that ends a grant finds its row. */
+/**
+ * Serves the line if the key is free. Otherwise the task waits: the record is marked, so the call that ends a grant
+ * finds its row.
+ */
 async function arrive(
   dependencies: LeaseDependencies,
   { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<MarkWritten, 'arrivals' | 'lineOut'>,
@@ -194,7 +201,8 @@ async function refuseFull(
 /**
  * Passes the grant that a call or an older try of the task has to this task, and notifies it. The grant then names this
  * ticket, so if this call crashes or the message is unanswered, the schedule finds the task.
- * @param taking `repeated`: whether another call or task may know of the grant. Then the grant stays even if this task is gone
+ * @param taking `repeated`: whether another call or task may know of the grant. Then the grant stays even if this task
+ * is gone
  */
 async function takeGrant(
   dependencies: LeaseDependencies,

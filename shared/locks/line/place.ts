@@ -63,7 +63,10 @@ const timesOfPlace = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, 
 /** For how long an answer promises to keep the place, in milliseconds. */
 export const keptMsOf = (sleepMs: number): number => sleepMs + KEEP_MS;
 
-/** Whether a place must be extended. Near the front always, and otherwise only if it would not stay for as long as the answer promises. */
+/**
+ * Whether a place must be extended. Near the front always, and otherwise only if it would not stay for as long as the
+ * answer promises.
+ */
 export const isTooShort = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) =>
   isNear || awakeAt < now + sleepMs;
 
@@ -74,14 +77,16 @@ export const putPlace = (
   call: Call,
 ): Promise<void> => {
   const times = timesOfPlace(sleeping, dependencies.clock.now());
-  // The deadline 0 makes the row overdue for every function that knows only calls that wait, so a hand-off does not serve it.
+  // The deadline 0 makes the row overdue for every function that knows only calls that wait, so a hand-off does not
+  // serve it.
   const place: Place = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
   return putWaiter(dependencies, place, call);
 };
 
 /**
  * Extends the place of a caller that has come back in time.
- * @returns the place, if it was withdrawn or superseded. `gone`: there is no such place, it has expired, or its request has other terms
+ * @returns the place, if it was withdrawn or superseded. `gone`: there is no such place, it has expired, or its request
+ * has other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function extendPlace(

@@ -28,7 +28,8 @@ import {
  * Releases an exclusive grant that was made while others were in line. Because of their mark, a plain release would
  * lose its first write. So this reads the line first, and hands the key off in one write
  * (docs/protocols/queue.md#quick-release).
- * @returns undefined if the plain release must decide. `unanswered`: it must decide too, but the key may have been handed off already
+ * @returns undefined if the plain release must decide. `unanswered`: it must decide too, but the key may have been
+ * handed off already
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
  */
 export async function releaseInLine(
@@ -58,7 +59,8 @@ function plainIfUnread(error: unknown): undefined {
 }
 
 /**
- * Finds the next waiter. Reads one page without changing it, because the release has not proved yet that it holds the key.
+ * Finds the next waiter. Reads one page without changing it, because the release has not proved yet that it holds the
+ * key.
  * @returns undefined if a hand-off must decide: the line is empty, others would share the key, a task is overdue, or
  * the row of the grant is still there
  */

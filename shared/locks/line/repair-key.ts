@@ -56,7 +56,8 @@ interface Repair {
 }
 
 /**
- * Finishes what an interrupted call left undone, and hands off the room of expired holders (docs/protocols/tasks.md#repair).
+ * Finishes what an interrupted call left undone, and hands off the room of expired holders
+ * (docs/protocols/tasks.md#repair).
  * @returns whether this run should repair the key again: a third-party client holds it, and will not hand it off
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -132,7 +133,8 @@ const hasGrant = ({ clock }: LeaseDependencies, record: KeyRecord, waiter: Waite
   Number(entryOf(record, requestName(waiter))?.expiresAt) > clock.now();
 
 /**
- * Notifies the tasks of grants whose rows are still there: the call that made such a grant may have crashed before it notified the task.
+ * Notifies the tasks of grants whose rows are still there: the call that made such a grant may have crashed before it
+ * notified the task.
  * @returns whether the record may have changed
  */
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
@@ -143,7 +145,8 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
     if (read++ === MAX_LATE_ROWS || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
     if (!entry || !isTaskLate(entry, clock.now())) continue;
-    // Leave a grant that may be taken over to the hand-off: another call could replace it while this one notifies its task.
+    // Leave a grant that may be taken over to the hand-off: another call could replace it while this one notifies its
+    // task.
     if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
       // A call has claimed the grant, and crashed before it deleted its row.
@@ -191,7 +194,10 @@ async function notify(
   return current;
 }
 
-/** Notes in the record that perhaps no task was notified of a bound grant. The note is void as soon as the grant has another version. */
+/**
+ * Notes in the record that perhaps no task was notified of a bound grant. The note is void as soon as the grant has
+ * another version.
+ */
 const noteUnnotified = (
   dependencies: LeaseDependencies,
   { key, entry }: { key: string; entry: HolderEntry },

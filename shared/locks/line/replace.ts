@@ -118,7 +118,8 @@ export async function markReplacing<Marked extends Written>(
 }
 
 /**
- * Notifies a request that a newer one has replaced it: sends the error to a task, or flags the place and the row of a call.
+ * Notifies a request that a newer one has replaced it: sends the error to a task, or flags the place and the row of a
+ * call.
  * @param replaced `by`: the holder of the newer request
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -160,7 +161,8 @@ async function flagSuperseded(
 
 /**
  * Asks the holder to stop, if both the holder and the latest request said `running`: the holder's next heartbeat fails
- * (docs/protocols/replace.md#ask-the-holder). If the grant is not claimed yet, the call that claims it does this instead.
+ * (docs/protocols/replace.md#ask-the-holder). If the grant is not claimed yet, the call that claims it does this
+ * instead.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function askHolder(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {

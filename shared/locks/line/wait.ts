@@ -89,7 +89,7 @@ export async function waitInLine(lockCall: LockCall, joining: JoinOptions): Prom
   const joined = await join(lockCall, joining);
   if (joined.granted) return joined.granted;
   const { requestId } = lockCall.lock.asked;
-  // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
+  // A call that fails leaves its waiter, and may have received a grant. So its error names the request and the ticket.
   const granted = new CallInLine({ ...lockCall, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
   return granted.catch(addRetryWith({ requestId, ticket: joined.ticket }));
 }
@@ -186,7 +186,10 @@ class CallInLine {
     return typeof own === 'string' || isAlive(own, this.#now);
   }
 
-  /** Claims the grant of the request, if the record shows one. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
+  /**
+   * Claims the grant of the request, if the record shows one.
+   * @throws HoldfastError LeaseLost if that grant has ended, or is ending
+   */
   async #claimOwnGrant(): Promise<GrantOnRecord | undefined> {
     const record = this.#record;
     const own = this.#lock.ownGrant(record);
@@ -283,7 +286,7 @@ class CallInLine {
     return this.#judge(row && !isTask(row) ? row : 'gone');
   }
 
-  /** Judges the call's own row. @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
+  /** Judges the call's row. @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
   async #judge(row: WaitingCall | 'gone'): Promise<boolean> {
     if (row !== 'gone' && row.cancelledAt === undefined) return false;
     const record = await this.#lock.read();
@@ -326,7 +329,7 @@ class CallInLine {
 const MIN_RACE_PAUSE_MS = 25;
 const MAX_RACE_PAUSE_MS = 250;
 
-/** The pause between tries while there is a mark. Each try then reads the line, and wins only if nobody in line can be served. */
+/** The pause between tries while there is a mark: each reads the line, and wins only if nobody in it can be served. */
 const BESIDE_LINE_MS = 1000;
 
 interface RaceOptions {

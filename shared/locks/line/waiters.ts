@@ -16,7 +16,10 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { leaseLost } from '../record/refusals.ts';
 import { superseded } from './superseded.ts';
 
-/** A row of the waiters table: a task or a call in line (docs/protocols/records.md#waiters). Instants are epoch milliseconds. */
+/**
+ * A row of the waiters table: a task or a call in line (docs/protocols/records.md#waiters). Instants are epoch
+ * milliseconds.
+ */
 export type Waiter = WaitingTask | WaitingCall;
 
 interface WaiterRow {
@@ -56,7 +59,10 @@ export interface WaitingCall extends WaiterRow {
   callbackId?: undefined;
   /** The row stays until this moment. The waiter can be served only until the deadline. */
   keepUntil: number;
-  /** When the request was withdrawn or superseded, or an operator cancelled the ticket. The call must see that before the row goes. */
+  /**
+   * When the request was withdrawn or superseded, or an operator cancelled the ticket. The call must see that before
+   * the row goes.
+   */
   cancelledAt?: number | undefined;
   /** The holder of the newer request, if the request was superseded. */
   supersededBy?: string | undefined;
@@ -81,7 +87,10 @@ export type WaiterRequest = Omit<
   | 'callbackId'
 >;
 
-/** The sort key of a place. Places sort after all rows in line, which begin with a digit, and before the rows of executions. */
+/**
+ * The sort key of a place. Places sort after all rows in line, which begin with a digit, and before the rows of
+ * executions.
+ */
 export const placeOf = (ticket: string): string => `${PLACE_PREFIX}${ticket}`;
 const PLACE_PREFIX = 'p';
 
@@ -101,7 +110,10 @@ export const waiterKey = (waiter: Waiter): WaiterKey => ({
 export const isTask = (waiter: Waiter): waiter is WaitingTask =>
   waiter.taskToken !== undefined || waiter.callbackId !== undefined;
 
-/** How long TTL leaves the row of a task after its deadline. If TTL deleted it before the task was notified, the task would never end. */
+/**
+ * How long TTL leaves the row of a task after its deadline. If TTL deleted it before the task was notified, the task
+ * would never end.
+ */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 const TTL_AFTER_CALL_SECONDS = 3600;
 
@@ -111,7 +123,10 @@ export const newTicket = (now: number, uuid: string): string => `${String(now).p
 /** When the waiter of a ticket joined, in epoch milliseconds. NaN for a text that is not a ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.replace(/^p/, '').split('-', 1)[0]);
 
-/** The delay before a retry after QueueFull. A line gets shorter by only one grant at a time, so an early retry would be refused again. */
+/**
+ * The delay before a retry after QueueFull. A line gets shorter by only one grant at a time, so an early retry would be
+ * refused again.
+ */
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
@@ -130,7 +145,10 @@ export const errorOfFlagged = ({ key, supersededBy }: Pick<WaitingCall, 'key' | 
  */
 export const EXECUTION_ROW = 'x';
 
-/** The condition of a query for the waiters of a key, with its places. It needs the values of `waiterOf` and the name `#key`. */
+/**
+ * The condition of a query for the waiters of a key, with its places. It needs the values of `waiterOf` and the name
+ * `#key`.
+ */
 export const IS_WAITER_OF = '#key = :key AND ticket < :executions';
 export const waiterOf = (key: string): Item => ({ ':key': text(key), ':executions': text(EXECUTION_ROW) });
 
@@ -178,7 +196,8 @@ const MAX_EXPIRED_ROWS = 200;
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
- * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#expired-rows).
+ * Stops a reader after too many expired rows, because no quota bounds those rows
+ * (docs/protocols/queue.md#expired-rows).
  * @returns a function that takes each row as it is read, and returns true if the reader must stop
  */
 export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {
@@ -229,7 +248,10 @@ export async function getWaiter(
 
 interface WaitersQuery extends Partial<QueryCommandInput> {
   key: string;
-  /** The number of rows of the first page. Most readers do not need a second page. Each further page has twice as many as the one before. */
+  /**
+   * The number of rows of the first page. Most readers do not need a second page. Each further page has twice as many
+   * as the one before.
+   */
   firstPage?: number;
 }
 

@@ -44,7 +44,9 @@ type Named = { [Field in keyof Acquisition]?: string | undefined };
 const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolean =>
   record.requestId === requestId && record.holder === holder && record.principal === principal;
 
-/** How long the row of a caller stays after the caller has received LeaseHeld, so that it may ask again at its position. */
+/**
+ * How long the row of a caller stays after the caller has received LeaseHeld, so that it may ask again at its position.
+ */
 export const KEEP_POSITION_MS = 5000;
 
 /** The request of a caller, with the fields by which its rows name it. */
@@ -66,7 +68,10 @@ const isCaller: Condition = {
   expression: 'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
 };
 
-/** The row has these terms. A hand-off serves a waiter by the terms of its row, so a call with other terms needs a new row. */
+/**
+ * The row has these terms. A hand-off serves a waiter by the terms of its row, so a call with other terms needs a new
+ * row.
+ */
 const isFor = (permit: Waiter['permit']): Condition => {
   if (permit === undefined) return aliased('attribute_not_exists(#weight)');
   const { limit, weight } = permit;
@@ -181,7 +186,8 @@ export async function keepPosition(
 }
 
 /**
- * Flags the row of a call: its request was withdrawn, or an operator cancelled the ticket. The call polls its row, and sees the flag.
+ * Flags the row of a call: its request was withdrawn, or an operator cancelled the ticket. The call polls its row, and
+ * sees the flag.
  * @param flagging `asker`: the request that withdraws, undefined for an operator
  * @returns the row, undefined if there is none
  */

@@ -32,7 +32,9 @@ export const capView = ({ limit, at, by, reason, until }: Cap): CapView => ({
 
 type CapEnd = Pick<Cap, 'until'>;
 
-/** When a cap no longer counts. It counts for the margin too, because the clock of the call that set it may be behind. */
+/**
+ * When a cap no longer counts. It counts for the margin too, because the clock of the call that set it may be behind.
+ */
 export const capEndsAt = ({ until = Number.POSITIVE_INFINITY }: CapEnd, clockSkewMs: number): number =>
   until + clockSkewMs + 1;
 
@@ -42,7 +44,10 @@ export const capAt = <SomeCap extends CapEnd>(
   { now, clockSkewMs }: { now: number; clockSkewMs: number },
 ): SomeCap | undefined => (cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined);
 
-/** No cap counts now. A condition on the rows of rates and of `once`. @param cut now less the clock skew margin, in epoch milliseconds */
+/**
+ * No cap counts now. A condition on the rows of rates and of `once`.
+ * @param cut now less the clock skew margin, in epoch milliseconds
+ */
 export const isUncapped = (cut: number): Condition => ({
   expression: 'attribute_not_exists(cap) OR cap_until < :cut',
   values: { ':cut': integer(cut) },
@@ -62,8 +67,8 @@ export const isBinding = ({ limit }: Cap, grants: readonly Limited[]): boolean =
   grants.some((grant) => limit < coverOf(grant));
 
 /**
- * The cap on record leaves these grants the room that the call computed for them. If the call read a cap that gives them less room than
- * they ask for, even one that has ended, the cap must be that of the same command.
+ * The cap on record leaves these grants the room that the call computed for them. If the call read a cap that gives
+ * them less room than they ask for, even one that has ended, the cap must be that of the same command.
  * @param seen the cap that the call has read. Undefined if it has not read the record, or the record had no cap
  */
 export function isUnderCap(seen: Cap | undefined, grants: readonly Limited[]): Condition {

@@ -12,15 +12,18 @@ import { type HolderEntry, type KeyRecord, MAX_FENCE, type ThirdParty } from './
 //      |   the holder works and sends heartbeats  |               |
 //      |   no other grant may replace the entry: e >= cut ------->|   take-over: e < cut
 //
-// `cut` is now less the clock skew margin. A holder whose clock is behind may still work within the margin, so a take-over waits until the
-// margin is over. A heartbeat extends even an expired grant, as long as no other caller has taken over.
+// `cut` is now less the clock skew margin. A holder whose clock is behind may still work within the margin, so a
+// take-over waits until the margin is over. A heartbeat extends even an expired grant, as long as no other caller has
+// taken over.
 
 /** The name that expressions have for the attribute of an entry. */
 export const entryAt = (path: string): Record<string, string> => ({ '#h': path });
 
 export const hasUsed: Condition = { expression: 'attribute_exists(used)' };
 
-/** Never compare for equality with a limit: once callers name different limits, any number of holders would be admitted. */
+/**
+ * Never compare for equality with a limit: once callers name different limits, any number of holders would be admitted.
+ */
 const isUsedAtMost = (room: number): Condition => ({ expression: 'used <= :room', values: { ':room': integer(room) } });
 
 /** The weight in use is as it was read. */
@@ -70,8 +73,8 @@ const isThirdPartyUnchanged = ({ version }: ThirdParty): Condition => ({
 });
 
 /**
- * The fence on record is lower than this one, and can still rise. Otherwise a lease has come and gone since the call began, and the record
- * may have forgotten this request. A fence that is not a number does not pass.
+ * The fence on record is lower than this one, and can still rise. Otherwise a lease has come and gone since the call
+ * began, and the record may have forgotten this request. A fence that is not a number does not pass.
  * @param most higher than every fence that the write can meet, unless a lease came in the meantime
  */
 export const isFenceBelow = (most: number): Condition => ({
@@ -93,8 +96,9 @@ export const hasNoEntry = (name: string): Condition =>
   );
 
 /**
- * The record does not remember the end of the request. A request stands for one acquisition, so a late duplicate of a released request must
- * not receive another grant. The ring remembers requests, and so does the entry of an exclusive grant that has ended or is ending.
+ * The record does not remember the end of the request. A request stands for one acquisition, so a late duplicate of a
+ * released request must not receive another grant. The ring remembers requests, and so does the entry of an exclusive
+ * grant that has ended or is ending.
  */
 export const isNotRemembered = (name: string): Condition =>
   not({

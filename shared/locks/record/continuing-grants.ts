@@ -30,7 +30,8 @@ interface EntryOnRecord {
 
 interface Renewal extends EntryOnRecord {
   /**
-   * Whether the request has received this grant before. Its execution may have been redriven since, so the time of this answer is recorded.
+   * Whether the request has received this grant before. Its execution may have been redriven since, so the time of this
+   * answer is recorded.
    */
   isRepeated?: boolean;
   /** The ttl and the hints of a call that claims its grant. */
@@ -38,9 +39,10 @@ interface Renewal extends EntryOnRecord {
 }
 
 /**
- * Passes the grant of a request to a task of the same request, with the whole ttl from now on (docs/protocols/tasks.md#park). A grant that
- * no call has claimed takes the ticket, the execution and the ttl of the task. Any other grant keeps its own terms and is never shortened:
- * another call or task of the request may work under it, and the end of this task's execution must not end it.
+ * Passes the grant of a request to a task of the same request, with the whole ttl from now on
+ * (docs/protocols/tasks.md#park). A grant that no call has claimed takes the ticket, the execution and the ttl of the
+ * task. Any other grant keeps its own terms and is never shortened: another call or task of the request may work under
+ * it, and the end of this task's execution must not end it.
  * @returns as `renew`
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -110,7 +112,10 @@ export function renew(
   return extendUnderNewVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
 }
 
-/** The part of a write that raises the fence of a grant, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
+/**
+ * The part of a write that raises the fence of a grant, before any call answers with the grant
+ * (docs/protocols/locks.md#late-grants).
+ */
 function raisedFence({ path, fence }: HolderEntry, now: number): WritePart {
   const isAlone = path === ALONE;
   return {
@@ -122,7 +127,8 @@ function raisedFence({ path, fence }: HolderEntry, now: number): WritePart {
 }
 
 /**
- * Raises the fence of a grant that this call has written late. Does nothing if another grant has been made since, which has a higher fence.
+ * Raises the fence of a grant that this call has written late. Does nothing if another grant has been made since, which
+ * has a higher fence.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function raiseFence(
@@ -184,8 +190,9 @@ function extendUnderNewVersion(
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
   const { set, values } = setting({
-    // Only a heartbeat changes the times of a bound grant, so they show whether the holder knows of the grant.
-    // `b` is never before the heartbeat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
+    // Only a heartbeat changes the times of a bound grant, so they show whether the holder knows of the grant. `b` is
+    // never before the heartbeat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the
+    // grant.
     ...((isFull || !isBound(entry)) && { b: integer(expiresAt - ttlMs), e: integer(expiresAt) }),
     ...(isFull && { t: integer(ttlMs), a: integer(now) }),
     ...(isFull && entry.path === ALONE && { u: secondsOf(ttlMs) }),

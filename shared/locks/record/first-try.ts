@@ -10,7 +10,8 @@ import { isLate, type Written } from './requests.ts';
 import { entriesToEnd, type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome } from './room.ts';
 
 /**
- * How often a first try begins again because a duplicate call has changed the grant of the request. Each duplicate usually changes it once.
+ * How often a first try begins again because a duplicate call has changed the grant of the request. Each duplicate
+ * usually changes it once.
  */
 const MAX_DUPLICATE_CONFLICTS = 20;
 
@@ -47,8 +48,8 @@ interface TryWrite {
 type OrAgain<Answer> = Answer | 'again';
 
 /**
- * Acquires without waiting (docs/protocols/locks.md#acquire): with one write, or with two if expired holders are in the way or the fence is
- * ahead of the clock. If the key has a line, hands off the free room to the waiters.
+ * Acquires without waiting (docs/protocols/locks.md#acquire): with one write, or with two if expired holders are in the
+ * way or the fence is ahead of the clock. If the key has a line, hands off the free room to the waiters.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function firstTry(
@@ -125,7 +126,8 @@ async function repeatOwn(
   if (!ownEntry) return undefined;
   const isCurrent = ownEntry.expiresAt > triedAt;
   if (isCurrent) refuseOtherWeight(request, ownEntry);
-  // A grant from the line may have to be claimed. If the grant names an execution, each repeat records the time of its answer.
+  // A grant from the line may have to be claimed. If the grant names an execution, each repeat records the time of its
+  // answer.
   if (!isFromLine(ownEntry) && ownEntry.execution === undefined)
     return isCurrent ? { won: true, record, repeated: true, ended: [] } : undefined;
   const repeated = await repeatGrant(dependencies, { request, record }, call);
@@ -134,7 +136,10 @@ async function repeatOwn(
   return ownGrantOf(record, request.name, dependencies.clock.now()) && mayTryAgain(state) ? 'again' : undefined;
 }
 
-/** Whether the grant came from the line. Such a grant may still be unclaimed, or another call may be about to notify its task. */
+/**
+ * Whether the grant came from the line. Such a grant may still be unclaimed, or another call may be about to notify its
+ * task.
+ */
 const isFromLine = ({ ticket, claimTtlMs }: HolderEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
 /**
@@ -147,7 +152,10 @@ async function refuseEndedRequest(record: KeyRecord, { name }: GrantRequest): Pr
   throw refusalOf(record, name);
 }
 
-/** Claims the grant that the request received from the line, or records this answer. @returns undefined if the grant has changed */
+/**
+ * Claims the grant that the request received from the line, or records this answer.
+ * @returns undefined if the grant has changed
+ */
 async function repeatGrant(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: KeyRecord },
@@ -160,7 +168,10 @@ async function repeatGrant(
   return claimed && { ...claimed, won: true };
 }
 
-/** Hands off the free room to the waiters in line. @returns the request's own grant if the line gave it one, or a refusal */
+/**
+ * Hands off the free room to the waiters in line.
+ * @returns the request's own grant if the line gave it one, or a refusal
+ */
 async function serveLine(
   dependencies: LeaseDependencies,
   { state, record }: { state: TryState; record: KeyRecord },
@@ -185,7 +196,8 @@ async function serveLine(
 }
 
 /**
- * @returns `empty` if the line is empty. Otherwise the record after the hand-off, and whether the key is left free for callers that sleep
+ * @returns `empty` if the line is empty. Otherwise the record after the hand-off, and whether the key is left free for
+ * callers that sleep
  */
 async function handOffIfAny(
   dependencies: LeaseDependencies,
@@ -213,7 +225,8 @@ function takeOver(
   const isInTime =
     isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && reachesTriedFence(record, before, triedAt));
   const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
-  // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can refuse such a write.
+  // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can
+  // refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
     throw unusable(record, pathOf(request.name, isAlone));
   if (!won) state.tries++;
@@ -223,7 +236,10 @@ function takeOver(
   return 'again';
 }
 
-/** As `entriesToEnd`. An exclusive request leaves out an expired exclusive holder, because its write replaces that entry in any case. */
+/**
+ * As `entriesToEnd`. An exclusive request leaves out an expired exclusive holder, because its write replaces that entry
+ * in any case.
+ */
 function expiredToEnd(
   { clockSkewMs }: LeaseDependencies,
   { request, record, now }: { request: GrantRequest; record: KeyRecord; now: number },
@@ -238,10 +254,11 @@ const reachesTriedFence = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefin
 
 /**
  * Answers with the grant that this call has written. First raises the fence if it may be too low
- * (docs/protocols/locks.md#late-grants): the write was late, and met no fence or an expired grant that may have been late too. After
- * a lost answer nothing shows what the write met, so the fence is raised too.
+ * (docs/protocols/locks.md#late-grants): the write was late, and met no fence or an expired grant that may have been
+ * late too. After a lost answer nothing shows what the write met, so the fence is raised too.
  * @returns undefined if another call has changed the grant
- * @throws HoldfastError OutcomeUnknown if the fence could not be raised: this call may be the only one that has the request id
+ * @throws HoldfastError OutcomeUnknown if the fence could not be raised: this call may be the only one that has the
+ * request id
  */
 async function withSafeFence(
   dependencies: LeaseDependencies,

@@ -44,7 +44,8 @@ interface Grants {
 
 export interface GrantsWritten extends Written {
   /**
-   * Whether the grants are on record: by this write, or by an earlier try of the SDK, after which other calls may have changed the entries.
+   * Whether the grants are on record: by this write, or by an earlier try of the SDK, after which other calls may have
+   * changed the entries.
    */
   landed: boolean;
   /** The version that this call gave to each grant, by the name of its request. */
@@ -125,7 +126,9 @@ const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
 const fenceAlone = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' | 'now'>): number =>
   Math.max((line?.record.fence ?? record?.fence ?? 0) + 1, now);
 
-/** The attributes that an exclusive grant sets beside its entry. Removes what the previous exclusive holder left there. */
+/**
+ * The attributes that an exclusive grant sets beside its entry. Removes what the previous exclusive holder left there.
+ */
 function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
   const { now, ended } = write;
   const ofHolders: Item = {
@@ -153,7 +156,8 @@ function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant
 function totalsOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart {
   const fence = 'if_not_exists(fence, :first)';
   const weight = grants.reduce((sum, grant) => sum + grant.weight, 0) - weightOf(ended.map(({ entry }) => entry));
-  // The entry of a last exclusive holder goes too. If an exclusive holder still has its grant, `ended` has that grant already.
+  // The entry of a last exclusive holder goes too. If an exclusive holder still has its grant, `ended` has that grant
+  // already.
   const stale = ['execution', ...(ended.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
   return {
     set: [
@@ -195,7 +199,8 @@ function conditionOf(
   const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(endedEntries);
   const underCap = isUnderCap(known?.cap, grants);
   const areAsSeen = areEntriesAsSeen(endedEntries);
-  // If the fence is as seen, no grant has been made since. So no request of the line has received a grant in the meantime either.
+  // If the fence is as seen, no grant has been made since. So no request of the line has received a grant in the
+  // meantime either.
   if (line) return all(hasRoomAsSeen(line.record, room), underCap, ...areAsSeen, ...(line.also ?? []));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
@@ -225,7 +230,10 @@ export const latestRelease = (
   { record, now }: Pick<Grants, 'now' | 'record'>,
 ): number => Math.max(now + clockSkewMs, record?.freedAt ?? 0);
 
-/** How many grants may be made between the read of a record and the next try. Matters only if the fence is ahead of the clock. */
+/**
+ * How many grants may be made between the read of a record and the next try. Matters only if the fence is ahead of the
+ * clock.
+ */
 const MAX_GRANTS_SINCE_READ = 1000;
 
 /**
@@ -247,7 +255,10 @@ function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
   };
 }
 
-/** How much weight may be in use before the first of these grants, so that each still has room when the earlier ones are made. */
+/**
+ * How much weight may be in use before the first of these grants, so that each still has room when the earlier ones are
+ * made.
+ */
 function tightest(grants: readonly NewGrant[]): number {
   let [before, least] = [0, Number.POSITIVE_INFINITY];
   for (const { room, weight } of grants) {
@@ -275,7 +286,8 @@ export function writeEnds(
   call: Call,
 ): Promise<Written> {
   const mark = line?.mark;
-  // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of ours.
+  // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of
+  // ours.
   const isEnding = ended.length > 0;
   const entries = ended.map(({ entry }) => entry);
   const areAsSeen = isEnding ? [hasUsed, ...areEntriesAsSeen(entries)] : [];

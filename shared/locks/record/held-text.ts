@@ -1,4 +1,5 @@
-// The message of LeaseHeld. The client's in-memory service loads this file, so the file may only import what that service can load.
+// The message of LeaseHeld. The client's in-memory service loads this file, so the file may only import what that
+// service can load.
 
 /** What messages call a holder without a name on record. */
 export const NAMELESS = 'a client without a name';
@@ -16,11 +17,17 @@ interface Refused {
   asked: number | null;
   /** The cap that keeps the caller out. */
   cap: { limit: number; reason: string } | undefined;
-  /** Why the caller is refused although there is room: others are in line before it (`line`), or the holders have just left (`free`). */
+  /**
+   * Why the caller is refused although there is room: others are in line before it (`line`), or the holders have just
+   * left (`free`).
+   */
   room: 'line' | 'free' | undefined;
 }
 
-/** The message begins with the key, because `withCallersKey` replaces the stored key there with the key that the caller named. */
+/**
+ * The message begins with the key, because `withCallersKey` replaces the stored key there with the key that the caller
+ * named.
+ */
 export function heldText({ key, holder, expiresAt, isBound, used, holders, asked, cap, room }: Refused): string {
   if (cap?.limit === 0) return `${key} is paused by an operator: ${cap.reason}`;
   if (room === 'line') return `${key} has other waiters in line`;

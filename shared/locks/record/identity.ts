@@ -14,16 +14,25 @@ interface AuthenticatedRequest {
 /** How many requests a record remembers after their grants have ended. */
 export const RING_SIZE = 8;
 
-/** The name of a request in the record of its key, which no other request has (docs/protocols/records.md#the-record-of-a-key). */
+/**
+ * The name of a request in the record of its key, which no other request has
+ * (docs/protocols/records.md#the-record-of-a-key).
+ */
 export function requestName({ holder, requestId, principal = '' }: AuthenticatedRequest): string {
   const identity = JSON.stringify([holder, requestId, principal]);
   return hash('sha256', identity, 'base64url').slice(0, 16);
 }
 
-/** The `lease_version` of a key that we hold. A third-party client reads such a record as a lease that somebody else holds. */
+/**
+ * The `lease_version` of a key that we hold. A third-party client reads such a record as a lease that somebody else
+ * holds.
+ */
 export const OURS = 'holdfast';
 
-/** The path of the entry of an exclusive holder. It is always the same, so a write can replace an expired holder without a read. */
+/**
+ * The path of the entry of an exclusive holder. It is always the same, so a write can replace an expired holder without
+ * a read.
+ */
 export const ALONE = 'h';
 
 /** The path of an entry: the attribute that stores it. @param name the name of the request */
@@ -52,7 +61,10 @@ export const leaseIdOf = ({ name, path, id, ticket = '' }: Proof & { ticket?: st
 const SHARED_ID = /^p\.([\w-]{16})\.([\da-f-]{36})$/;
 const ALONE_ID = /^[eo]\.([\w-]{16})\.([\da-f-]{36}\+?)(?:(?<=\+)[\w-]*)?$/;
 
-/** @returns undefined for an id that this service cannot have issued. Check every id: its parts become names of attributes */
+/**
+ * @returns undefined for an id that this service cannot have issued. Check every id: its parts become names of
+ * attributes
+ */
 export function proofOf(leaseId: string): Proof | undefined {
   const isAlone = !leaseId.startsWith('p.');
   const [, name, id] = (isAlone ? ALONE_ID : SHARED_ID).exec(leaseId) ?? [];
@@ -65,7 +77,9 @@ export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.
 /** The value of a slot of the ring without a request, or without a fence. */
 const NONE = '-';
 
-/** The numbers of the slots: the attributes `r0` to `r7` hold the names of requests, and `b0` to `b7` how they ended. */
+/**
+ * The numbers of the slots: the attributes `r0` to `r7` hold the names of requests, and `b0` to `b7` how they ended.
+ */
 export const RING_SLOTS = Array.from({ length: RING_SIZE }, (_, slot) => slot);
 
 /** The attributes that hold the names, as an expression lists them. */
@@ -115,8 +129,9 @@ export const RATE_ROWS = 'holdfast:rate:';
 export const ONCE_IDS = 'o.';
 
 /**
- * Whether the record is one of `once`, which remembers a slot after the grant has ended. No write may make such a record expire earlier:
- * the part `u` of its entry is not the ttl, but the time from a write until DynamoDB may delete the record.
+ * Whether the record is one of `once`, which remembers a slot after the grant has ended. No write may make such a
+ * record expire earlier: the part `u` of its entry is not the ttl, but the time from a write until DynamoDB may delete
+ * the record.
  */
 export const isOnceRecord = (key: string): boolean => key.startsWith(ONCE_ROWS);
 

@@ -11,7 +11,10 @@ import { updateKey, type WritePart, type Written } from './requests.ts';
 /** The short name of a ticket in hints: four characters of its UUID. */
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
 
-/** The hint `next_tickets`. @param tickets the first waiters in line, in their order, as many as a hand-off reads at a time */
+/**
+ * The hint `next_tickets`.
+ * @param tickets the first waiters in line, in their order, as many as a hand-off reads at a time
+ */
 export const shortNamesOf = (tickets: readonly string[]): string => tickets.map(shortName).join(' ');
 
 /** The part of a write that changes the mark or its hints. */
@@ -41,7 +44,9 @@ interface KeptMark {
   hints?: Readonly<Record<string, number>>;
 }
 
-/** The part of a hand-off that leaves waiters in line. Puts back a mark that a third-party client or TTL has removed. */
+/**
+ * The part of a hand-off that leaves waiters in line. Puts back a mark that a third-party client or TTL has removed.
+ */
 export const keptMark = (
   {
     record,
@@ -51,7 +56,8 @@ export const keptMark = (
   { granted, value, number, hints = {} }: KeptMark,
 ): Mark => {
   const isLost = record.mark === undefined;
-  // The number of the last arrival also counts the callers that left without a grant, so it is better than a sum of grants.
+  // The number of the last arrival also counts the callers that left without a grant, so it is better than a sum of
+  // grants.
   const hasNumber =
     number !== undefined && number > (record.lineOut ?? 0) + granted && number <= (record.arrivals ?? 0);
   return {
@@ -73,8 +79,8 @@ export const keptMark = (
 };
 
 /**
- * The attributes about the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). `moved_at` is not among
- * them: it stays, because an earlier command may arrive late.
+ * The attributes about the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next).
+ * `moved_at` is not among them: it stays, because an earlier command may arrive late.
  */
 const MOVED = ['moved', 'moved_by'];
 
@@ -103,10 +109,11 @@ const LINE_HINTS = ['arrivals', 'next_ticket', 'next_tickets', 'line_out', 'line
 const MARK_ATTRIBUTES = ['mark', ...LINE_HINTS, ...PACE_HINTS];
 
 /**
- * Removes the mark and its hints. Callers that may come back stay counted: `line_out` becomes minus their number, and the next
- * mark counts them. When one of them asks again, it raises `arrivals` and `line_out`. If one of them has `replace`, `latest`
- * stays, so that a newer request still replaces it.
- * @param moved the moved waiter on record. Keep a waiter that was moved later: it may have put its row, and not yet raised the mark
+ * Removes the mark and its hints. Callers that may come back stay counted: `line_out` becomes minus their number, and
+ * the next mark counts them. When one of them asks again, it raises `arrivals` and `line_out`. If one of them has
+ * `replace`, `latest` stays, so that a newer request still replaces it.
+ * @param moved the moved waiter on record. Keep a waiter that was moved later: it may have put its row, and not yet
+ * raised the mark
  */
 export const removedMark = (
   { count, until, replaces }: StayingRows,
@@ -175,7 +182,9 @@ export function mark(
   );
 }
 
-/** Corrects the hint `line_out` after a count of the whole line. Does nothing if the mark was removed in the meantime. */
+/**
+ * Corrects the hint `line_out` after a count of the whole line. Does nothing if the mark was removed in the meantime.
+ */
 export const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
@@ -217,7 +226,8 @@ export interface ReplacePart {
 }
 
 /**
- * Notes on the record that a request is in line, unless the request has a grant or had one (docs/protocols/queue.md#join).
+ * Notes on the record that a request is in line, unless the request has a grant or had one
+ * (docs/protocols/queue.md#join).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function markJoined(

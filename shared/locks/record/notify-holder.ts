@@ -12,13 +12,19 @@ import { grantView, sharedTerms } from './outcomes.ts';
 import { type HolderEntry, isBound, isUnnotified, type KeyRecord } from './record.ts';
 import { updateKey } from './requests.ts';
 
-/** The pauses before a throttled message is sent again, in milliseconds. Any other message may have arrived, and is not sent again. */
+/**
+ * The pauses before a throttled message is sent again, in milliseconds. Any other message may have arrived, and is not
+ * sent again.
+ */
 const NOTIFY_PAUSES_MS = [100, 200, 400];
 
 /** How much of the ttl may be over when a task receives its grant. The task measures its work by the ttl. */
 const MAX_SHORTFALL_MS = 500;
 
-/** How often a call renews a grant whose time is short. Each renewal may be slow too, and then the grant is left to the schedule. */
+/**
+ * How often a call renews a grant whose time is short. Each renewal may be slow too, and then the grant is left to the
+ * schedule.
+ */
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
@@ -29,14 +35,17 @@ interface GrantMessage {
   repeated: boolean;
   /** Whether this call wrote the version on record. */
   isOurs: boolean;
-  /** The entry as it was before this call wrote that the task receives the grant. Absent if no such write came before the message. */
+  /**
+   * The entry as it was before this call wrote that the task receives the grant. Absent if no such write came before
+   * the message.
+   */
   before?: HolderEntry | undefined;
 }
 
 /**
  * Notifies a task of its grant. The message is the answer that acquire would have given, with the whole ttl left
- * (docs/protocols/tasks.md#notify). The response to a write may be late, so the clock is read again after each write. If the grant stays
- * short of its ttl, no message is sent, and the outcome is `unanswered`.
+ * (docs/protocols/tasks.md#notify). The response to a write may be late, so the clock is read again after each write.
+ * If the grant stays short of its ttl, no message is sent, and the outcome is `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, all of a renewal
  */
 export async function notifyHolder(
@@ -86,8 +95,8 @@ async function sendGrant(
 }
 
 /**
- * Undoes the note that a task has received the grant, because the task is gone. Otherwise the next task of the execution would wait behind
- * a bound grant that no task has (docs/protocols/bound.md#a-grant-that-reached-no-task).
+ * Undoes the note that a task has received the grant, because the task is gone. Otherwise the next task of the
+ * execution would wait behind a bound grant that no task has (docs/protocols/bound.md#a-grant-that-reached-no-task).
  */
 async function takeBackAnswer(
   dependencies: LeaseDependencies,

@@ -33,21 +33,24 @@ export interface HolderEntry {
   /** Whether the grant has no ttl, and lasts as long as `execution`. */
   bound?: boolean | undefined;
   /**
-   * The version that a bound grant had when the schedule found its task gone. Any later write changes `version`, so the grant counts as
-   * unnotified only while the two are equal.
+   * The version that a bound grant had when the schedule found its task gone. Any later write changes `version`, so the
+   * grant counts as unnotified only while the two are equal.
    */
   unnotifiedVersion?: string | undefined;
-  /** The ARN of an execution that held the grant and has ended. Since then the grant has a ttl (`giveGrace` in ../executions/ended.ts). */
+  /** The ARN of an execution that held the grant and has ended. Since then the grant has a ttl (`giveGrace`). */
   endedExecution?: string | undefined;
   /** The ticket of the waiter that received the grant, if the grant came from the line. */
   ticket?: string | undefined;
   /** The holder before. The hand-off stores it, because another call answers with the grant. */
   previous?: EndedGrant | undefined;
-  /** Whether the record had no fence, so that the fence of the grant may be too low (docs/protocols/locks.md#late-grants). */
+  /** Whether the record had no fence, so the grant's may be too low (docs/protocols/locks.md#late-grants). */
   metNoFence?: boolean | undefined;
   /** The ttl that a call in line asked for. Absent once the call has claimed its grant. */
   claimTtlMs?: number | undefined;
-  /** When a call last answered with the grant, or a task received it. Stored only if the grant came from the line or names an execution. */
+  /**
+   * When a call last answered with the grant, or a task received it. Stored only if the grant came from the line or
+   * names an execution.
+   */
   answeredAt?: number | undefined;
   /** The limit on record before the grant, if the grant came from the line and named another limit. */
   limitBefore?: number | undefined;
@@ -76,7 +79,7 @@ export const isUnnotified = (entry: HolderEntry): entry is BoundEntry =>
 /** The lease that a third-party client, such as the Rust crate, has on the record. Such a record has no entries. */
 export interface ThirdParty {
   version: AttributeValue;
-  /** The first millisecond after the lease, which the crate counts in whole seconds. Infinite if the record does not say when it ends. */
+  /** The first millisecond after the lease, which the crate counts in seconds. Infinite if the record does not say. */
   endsAt: number;
 }
 
@@ -104,8 +107,8 @@ export interface KeyRecord {
   /** The holder before the current exclusive holder, if the record names one. */
   previous: EndedGrant | undefined;
   /**
-   * The requests that the record remembers, and how they ended: `broken` is the fence of a grant that an operator broke, `newer` the holder
-   * whose newer request superseded this one. With neither, the grant was released.
+   * The requests that the record remembers, and how they ended: `broken` is the fence of a grant that an operator
+   * broke, `newer` the holder whose newer request superseded this one. With neither, the grant was released.
    */
   ring: { name: string | undefined; broken: number | undefined; newer?: string | undefined }[];
   /** The newest request that joined the line with `replace` (../line/replace.ts reads it). */
@@ -138,7 +141,7 @@ export interface KeyRecord {
   lookedTo: number | undefined;
   /** When the latest delayed repair starts (../line/delayed-repair.ts). */
   repairAt: number | undefined;
-  /** A hint: how many of the arrivals have left the line. Without a mark, minus the number of callers that may come back. */
+  /** A hint: how many of the arrivals have left. Without a mark, minus the number of callers that may come back. */
   lineOut: number | undefined;
   /** A hint: until when those callers may come back. */
   lineUntil: number | undefined;
@@ -150,7 +153,7 @@ export interface KeyRecord {
   cap: Cap | undefined;
   /** When an operator last set or lifted a cap. */
   capAt: number | undefined;
-  /** The attribute that conditions compare and that another client wrote with a wrong type. If there are several, the first. */
+  /** The first attribute that conditions compare and that another client wrote with a wrong type. */
   malformed: string | undefined;
 }
 
@@ -226,7 +229,7 @@ function thirdPartyOf(item: Item): ThirdParty | undefined {
   return { version: item.lease_version, endsAt: isInstant(endsAt) ? endsAt : Number.POSITIVE_INFINITY };
 }
 
-/** How long the last turn took. At least 0: if the clocks of two functions differ, a turn may seem to end before it began. */
+/** How long the last turn took. At least 0: if two clocks differ, a turn may seem to end before it began. */
 function lastTurnMs(item: Item): number | undefined {
   const entry = item[ALONE]?.M;
   const isReleased = entry?.p?.S === 'released';
@@ -234,7 +237,7 @@ function lastTurnMs(item: Item): number | undefined {
   return turnMs === undefined ? undefined : Math.max(0, turnMs);
 }
 
-/** An exclusive holder has the fence of the record. Its execution is an attribute of the record too, where an index finds it. */
+/** The record itself has the fence and the execution of an exclusive holder. An index finds it by the execution. */
 function parseAlone(item: Item): [HolderEntry] | undefined {
   const map = item[ALONE]?.M;
   const name = map?.m?.S;
@@ -318,7 +321,8 @@ const malformedAttribute = (item: Item): string | undefined =>
 export const MAX_FENCE = Number.MAX_SAFE_INTEGER - 1000;
 
 /**
- * The error for a malformed record. No condition ever holds on such a record, so a call that kept trying would use up its whole time.
+ * The error for a malformed record. No condition ever holds on such a record, so a call that kept trying would use up
+ * its whole time.
  * @param entry the attribute at fault, if `malformed` does not name one
  */
 export function unusable(
@@ -341,7 +345,7 @@ export function ownGrantOf(record: KeyRecord, name: string, now: number): Holder
     : undefined;
 }
 
-/** Sorts entries by their expiry. If two expire together, the earlier grant comes first: DynamoDB keeps attributes in no order. */
+/** Sorts entries by their expiry and then by age, because DynamoDB does not keep attributes in an order. */
 export const byEnd = (one: HolderEntry, other: HolderEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 

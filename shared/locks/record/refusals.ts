@@ -60,9 +60,10 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
 const CAPPED_MS = 60_000;
 
 /**
- * Why a caller has lost its grant. A shared grant that others took over does not leave a trace, so the reason is `unknown`. The reason of an
- * exclusive grant is `taken` if there is another holder, or another last holder. If the last grant expired or ended with its execution, the
- * last holder may be the caller itself, so the reason is `unknown` too.
+ * Why a caller has lost its grant. A shared grant that others took over does not leave a trace, so the reason is
+ * `unknown`. The reason of an exclusive grant is `taken` if there is another holder, or another last holder. If the
+ * last grant expired or ended with its execution, the last holder may be the caller itself, so the reason is `unknown`
+ * too.
  */
 export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 'name' | 'path'>): LostReason {
   const how = endOfRequest(record, name);
@@ -73,7 +74,10 @@ export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 
   return isTaken ? 'taken' : 'unknown';
 }
 
-/** The error LeaseLost. It names the current exclusive holder, unless the caller may be that holder: the grant was broken or superseded. */
+/**
+ * The error LeaseLost. It names the current exclusive holder, unless the caller may be that holder: the grant was
+ * broken or superseded.
+ */
 export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
   const isEnding = reason === 'broken' || reason === 'superseded';
   const holder = isEnding ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;

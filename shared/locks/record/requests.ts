@@ -22,7 +22,10 @@ export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now /
  */
 export const orCapTtl = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
 
-/** When a key was last written, in epoch milliseconds, rounded up. @param ttlMs the TTL attribute of the key in milliseconds */
+/**
+ * When a key was last written, in epoch milliseconds, rounded up.
+ * @param ttlMs the TTL attribute of the key in milliseconds
+ */
 export const lastWriteOf = (ttlMs: number): number => ttlMs - RECORD_TTL_SECONDS * 1000;
 
 export interface Written {
@@ -117,8 +120,8 @@ export async function readKey({ dynamodb, table }: LeaseDependencies, key: strin
 const IS_ABOUT_SIZE = /\bsize\b/i;
 
 /**
- * Explains why DynamoDB refused a write as invalid: the record is too large, or another client has written an attribute with a wrong type.
- * DynamoDB does not name the attribute, so this function reads the record.
+ * Explains why DynamoDB refused a write as invalid: the record is too large, or another client has written an attribute
+ * with a wrong type. DynamoDB does not name the attribute, so this function reads the record.
  * @param refused `entry`: the path of the entry that the write changes
  * @throws HoldfastError Unavailable, which names the key and the attribute; Throttled
  */
@@ -135,7 +138,8 @@ async function refusedFor(
   throw unusable(await readKey(dependencies, key, call), entry, cause);
 }
 
-// The parts of writes on the entry of an exclusive holder, which other clients of the table see (docs/protocols/locks.md).
+// The parts of writes on the entry of an exclusive holder, which other clients of the table see
+// (docs/protocols/locks.md).
 
 /** A part of an update. One update may join several parts. */
 export interface WritePart {
@@ -162,8 +166,8 @@ export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; exp
   path === ALONE ? secondsOf(expiresAt) : ttlAfter(now);
 
 /**
- * The attribute that stores the execution of a holder. An index finds exclusive holders by it. Shared holders are found by the rows of
- * executions (../executions/execution-rows.ts).
+ * The attribute that stores the execution of a holder. An index finds exclusive holders by it. Shared holders are found
+ * by the rows of executions (../executions/execution-rows.ts).
  */
 export const executionAt = (path: string): string => (path === ALONE ? 'execution' : '#h.x');
 

@@ -32,7 +32,9 @@ interface Moment {
 export const weightInUse = (record: KeyRecord, { now, clockSkewMs }: Moment): number =>
   thirdPartyUntil(record, clockSkewMs) > now ? EXCLUSIVE_WEIGHT : record.used;
 
-/** The entries in the order in which a take-over ends them: the request's own entry first, and then the earliest expiry. */
+/**
+ * The entries in the order in which a take-over ends them: the request's own entry first, and then the earliest expiry.
+ */
 const inTakeOverOrder = ({ entries }: KeyRecord, ownEntry: HolderEntry | undefined): HolderEntry[] => [
   ...(ownEntry ? [ownEntry] : []),
   ...entries.filter((entry) => entry !== ownEntry).toSorted(byEnd),
@@ -123,7 +125,10 @@ export interface GrantOnRecord {
   ended?: readonly HolderEntry[];
 }
 
-/** The result of a try: a grant, or the record that refused it. `isAsleep`: the key is free, but left to callers that sleep. */
+/**
+ * The result of a try: a grant, or the record that refused it. `isAsleep`: the key is free, but left to callers that
+ * sleep.
+ */
 export type TryOutcome = (GrantOnRecord & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**
@@ -143,8 +148,9 @@ export interface GrantToEnd {
 }
 
 /**
- * The holders that new grants replace, the latest end first (docs/protocols/locks.md#previous). If nobody received one of the grants that
- * end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide a holder that left its work half done.
+ * The holders that new grants replace, the latest end first (docs/protocols/locks.md#previous). If nobody received one
+ * of the grants that end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide a
+ * holder that left its work half done.
  */
 export const previousOf = (ending: readonly GrantToEnd[], now: number): EndedGrant[] =>
   ending
@@ -154,7 +160,8 @@ export const previousOf = (ending: readonly GrantToEnd[], now: number): EndedGra
 function formerHolder({ entry, how, operator }: GrantToEnd, now: number): EndedGrant | undefined {
   const { holder, fence, expiresAt, claimTtlMs, previous, isEnding, brokenBy = operator, newer } = entry;
   if (claimTtlMs !== undefined || how === 'neverNotified') return previous;
-  // A holder that releases its grant because it was asked to stop may leave its work half done. So the end counts as broken or superseded.
+  // A holder that releases its grant because it was asked to stop may leave its work half done. So the end counts as
+  // broken or superseded.
   const by = how === 'released' ? newer : undefined;
   if (how === 'broken' || (how === 'released' && isEnding))
     return { holder, fence, ended: by === undefined ? 'broken' : 'superseded', at: now, by: by ?? brokenBy };

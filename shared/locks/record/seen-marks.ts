@@ -1,6 +1,7 @@
 import type { LeaseDependencies } from '../dependencies.ts';
 
-// Remembers which keys had a line a moment ago. A call that wants to wait joins such a line without a first try, which would be refused.
+// Remembers which keys had a line a moment ago. A call that wants to wait joins such a line without a first try, which
+// would be refused.
 
 const SEEN_FOR_MS = 1000;
 const MAX_SEEN_KEYS = 100;
