@@ -26,5 +26,5 @@ export async function overBudget(
   return (await Promise.all(complaints)).flat();
 }
 
-/** The present size plus 3 %, so that a patch release of the SDK still fits. */
+/** The current size plus 3 %, so that a patch release of the SDK still fits. */
 const roomy = (bytes: number) => Math.ceil((bytes * 1.03) / 1000);

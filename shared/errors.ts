@@ -28,7 +28,7 @@ export interface Problem {
   status: number;
   code: ErrorCode;
   detail: string;
-  /** Lambda's id of the request, by which the log lines of the call are found. */
+  /** Lambda's id of the request. The log lines of the call contain it. */
   traceId: string;
   [context: string]: unknown;
 }

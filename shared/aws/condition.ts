@@ -5,7 +5,7 @@ import type { Item } from './dynamodb.ts';
  * value that no expression uses.
  */
 export interface Condition {
-  /** Has no outer parentheses: `all` and `any` add them, and DynamoDB refuses doubled ones. */
+  /** Does not have outer parentheses: `all` and `any` add them, and DynamoDB refuses doubled ones. */
   expression: string;
   names?: Record<string, string>;
   values?: Item;

@@ -34,11 +34,11 @@ function lambdaClient(overrides: SFNClientConfig = {}): SFNClient {
   });
 }
 
-/** The numbers by which the SDK's schemas name kinds of shapes. */
+/** The numbers that the SDK's schemas use for kinds of shapes. */
 const [STRUCTURE, OPERATION] = [3, 9] as const;
-/** The numbers by which the SDK's schemas name types of members. */
+/** The numbers that the SDK's schemas use for types of members. */
 const [TEXT, FLAG, TIME, BLOB] = [0, 2, 4, 21] as const;
-/** The bits by which the SDK's schemas say that a member is a part of the path, or the whole body. */
+/** The bits that the SDK's schemas set if a member is a part of the path, or the whole body. */
 const [IN_PATH, IS_BODY] = [1, 16] as const;
 
 const structure = (name: string, members: Record<string, unknown>): StaticStructureSchema =>

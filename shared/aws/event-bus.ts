@@ -1,6 +1,6 @@
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 
-/** The source of the events of Holdfast, by which rules select them. */
+/** The source of Holdfast's events. Rules select the events with it. */
 export const EVENT_SOURCE = 'holdfast';
 
 /** The most events that EventBridge accepts in one request. */

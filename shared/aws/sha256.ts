@@ -22,7 +22,7 @@ export class Sha256 implements Hash {
   }
 }
 
-/** The key objects, by the array that the SDK passed. A key object is forgotten when the SDK forgets its array. */
+/** The key object for each array that the SDK passed. A key object is forgotten when the SDK forgets its array. */
 const keyObjects = new WeakMap<object, KeyObject>();
 
 function hmacKey(secret: SourceData): KeyObject | string {

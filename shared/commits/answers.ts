@@ -66,7 +66,10 @@ export function fenceAlreadyReset({ path, expectedEtag }: CommitRequest): Holdfa
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag });
 }
 
-/** A day. The record of another client may ask for any time, and a caller should try again earlier than in a month. */
+/**
+ * The longest `retryAfterMs`, a day. The record of another client may ask for any time, and a caller should try again
+ * earlier than in a month.
+ */
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {

@@ -38,9 +38,9 @@ export function commitObject(dependencies: CommitDependencies) {
 }
 
 /**
- * Replaces or removes the fence of an object, if ETag and fence are those that the operator saw. It commits the
- * object's own bytes again, with the same headers and metadata. The object gets another ETag, so that a commit that was
- * decided on the old fence cannot land later. See docs/protocols/commits.md#fences.
+ * Replaces or removes the fence of an object, if the object still has the ETag and the fence that the operator saw. It
+ * commits the object's own bytes again, with the same headers and metadata. The object gets another ETag, so that a
+ * commit that was decided on the old fence cannot land later. See docs/protocols/commits.md#fences.
  * @throws HoldfastError PreconditionFailed (another ETag or fence, or the fence was replaced after the last commit),
  *   CommitInProgress, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */

@@ -11,14 +11,14 @@ const exists: Condition = { expression: 'attribute_exists(#path)', names };
 const isForeign: Condition = { expression: 'attribute_not_exists(commit_id)' };
 
 /**
- * The record is still the one that was read, which this service wrote. The generation alone does not show this: TTL may
+ * This service's record is unchanged since it was read. The generation alone does not show this: TTL may
  * have deleted the record, and another record may have reached the same generation.
  */
 export const isUnchanged = ({ ownIdentity }: CommitRecord): Condition =>
   hasSameIdentity(ownIdentity, { generation: 'generation', commit_id: 'commit_id' });
 
 /**
- * The record is still the one that was read, which another client wrote. TTL may have deleted that record meanwhile,
+ * Another client's record is unchanged since it was read. TTL may have deleted that record meanwhile,
  * and another record may have begun at generation 0.
  */
 export const isUnchangedForeign = ({ identity }: CommitRecord): Condition =>

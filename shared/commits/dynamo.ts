@@ -15,7 +15,7 @@ import type { CommitRequest } from './request.ts';
 const UNDER_WAY_MS = 1000;
 
 /**
- * Intents by the commit protocol of the Rust crate object_store (DynamoCommit): before it writes, a writer creates a
+ * Intents in the commit protocol of the Rust crate object_store (DynamoCommit): before it writes, a writer creates a
  * record for the path and the expected ETag. A record is not deleted when the commit lands, because a slow client must
  * still find it. The source is aws/dynamo.rs of object_store 0.12. Two things are our own: the take-over of this
  * service's records, and the wait that continues across calls. See docs/protocols/commits.md#the-record.

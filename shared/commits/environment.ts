@@ -7,7 +7,7 @@ import { type CommitDependencies, PROTOCOLS, type Protocol, type UploadDependenc
 
 const MIB = 1024 ** 2;
 
-/** The smallest part that S3 accepts, and the smallest object of which S3 copies a range. */
+/** The smallest part that S3 accepts, and the smallest object that S3 copies in ranges. */
 const MIN_PART_MIB = 5;
 
 /** The most that S3 accepts in one PUT, or copies in one request. */

@@ -129,5 +129,5 @@ const uploadRow = ({ path, etag, modified, expiredAt }: AbandonedUpload, now: nu
   identity: { etag: text(etag), modifiedAt: text(modified.toISOString()) },
 });
 
-/** In whole seconds, because the time in a HEAD has no fraction. */
+/** The time in whole seconds, because a HEAD does not give fractions. */
 const epochSeconds = (at: Date | undefined) => Math.floor((at?.getTime() ?? Number.NaN) / 1000);

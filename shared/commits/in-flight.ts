@@ -40,10 +40,10 @@ const HEADS_AT_ONCE = 16;
 const MAX_PATH_BYTES = 1024;
 
 /**
- * Lists the commits that are under way, by a scan of the commit records. A record stays after its commit has landed, so
- * the call also reads the object at each path whose record is young enough: the commit is under way only if the object
- * is still the one that it replaces. Under the native protocol the service does not write records, so the list shows
- * only commits of other clients.
+ * Lists the commits that are under way, with a scan of the commit records. A record stays after its commit has landed,
+ * so the call also reads the object at each path whose record is young enough: the commit is under way only if the
+ * object is still the one that it replaces. Under the native protocol the service does not write records, so the list
+ * shows only commits of other clients.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
 export function listInFlight(dependencies: CommitDependencies) {

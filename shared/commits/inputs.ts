@@ -138,7 +138,7 @@ export const commitInput = () =>
           z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of a staged upload'),
         ),
       ),
-      /** The ETag with which S3 answered the upload. The upload is committed only if it still has this ETag. */
+      /** The ETag in S3's answer to the upload. The upload is committed only if it still has this ETag. */
       sourceEtag: z.optional(etag()),
       contentType: z.optional(storedHeader('a content type')),
       cacheControl: z.optional(storedHeader('a Cache-Control header')),

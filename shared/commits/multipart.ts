@@ -171,7 +171,7 @@ async function inParallel<In, Out>(items: In[], work: (item: In, index: number) 
   return results;
 }
 
-/** The number of parts from which an object was made, by its ETag. 0 if it came in one piece. */
+/** How many parts an object was made from, as its ETag shows. 0 if it came in one piece. */
 export const partCount = (etag: string): number => Number(/-(\d+)"?$/.exec(etag)?.[1] ?? 0);
 
 /** The ETag that S3 gives a multipart object: the MD5 of the parts' MD5s, and the number of parts. */

@@ -17,7 +17,11 @@ export interface StoredObject {
   serviceMetadata: ServiceMetadata | undefined;
 }
 
-/** Reads the object by a HEAD. @returns undefined if there is no object @throws HoldfastError Throttled, Unavailable */
+/**
+ * Reads the object with a HEAD.
+ * @returns undefined if there is no object
+ * @throws HoldfastError Throttled, Unavailable
+ */
 export async function readObject(
   { s3, bucket }: CommitDependencies,
   path: string,

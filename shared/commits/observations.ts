@@ -54,7 +54,7 @@ export async function observe(
   call: Call,
 ): Promise<Observation> {
   const { dynamodb, clock, table } = dependencies;
-  // A record of generation 0 has no predecessors, so an earlier observation says nothing about it.
+  // A record of generation 0 does not have predecessors, so an earlier observation says nothing about it.
   const previous = record.generation > 0 ? await readObservation(dependencies, key, call) : undefined;
   const now = clock.now();
   const item = observationItem(dependencies, { key, record, previous }, now);

@@ -32,11 +32,11 @@ export interface CommitRecord {
    */
   displacedMore: boolean;
   writtenAt: number | undefined;
-  /** The attributes `generation`, `timeout` and `ttl`, by which exactly this record is recognised. */
+  /** The attributes `generation`, `timeout` and `ttl`, which identify exactly this record. */
   identity: Item;
   /**
-   * The attributes `generation` and `commit_id`, by which a record of this service is recognised even if its timeout
-   * was changed.
+   * The attributes `generation` and `commit_id`, which identify a record of this service even if its timeout was
+   * changed.
    */
   ownIdentity: Item;
 }

@@ -40,8 +40,8 @@ export interface CommitRequest {
 const MAX_INLINE_BYTES = 1024 ** 2;
 
 /**
- * A day. Fence tokens are epoch milliseconds. A token that is further ahead is a mistake, such as microseconds, and
- * later holders would have lower ones, so none of them could write.
+ * How far a fence token may be ahead of the clock: a day. Tokens are epoch milliseconds. A token that is further ahead
+ * is a mistake, such as microseconds, and later holders would have lower ones, so none of them could write.
  */
 const MAX_TOKEN_AHEAD_MS = 24 * 60 * 60 * 1000;
 

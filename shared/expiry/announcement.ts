@@ -3,7 +3,7 @@ import { eventBus } from '../aws/event-bus.ts';
 import { logLine } from '../surroundings/log.ts';
 import type { Summary } from './summary.ts';
 
-/** The type of the event, by which rules select it. */
+/** The type of the event. Rules select the event with it. */
 export const EVENT_TYPE = 'Expired Records Reported';
 
 /**

@@ -21,7 +21,7 @@ export interface CleanDependencies extends ReportStoreDependencies, Stores {
 /** What a report needs. */
 export interface ReportDependencies extends CleanDependencies, SourceReader {
   ids: Ids;
-  /** How many segments of each table are scanned at once. A report keeps the number with which it began. */
+  /** How many segments of each table are scanned at once. A report keeps the number that it began with. */
   segments: number;
   /** The most read units of all segments together. 0 means no limit. */
   readUnitsPerSecond: number;

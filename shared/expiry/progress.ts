@@ -31,7 +31,7 @@ export interface PendingPages {
   done: boolean;
 }
 
-/** The state with which a run begins. */
+/** The state that a run begins with. */
 interface FoundState {
   checkpoint: Checkpoint;
   /** The ETag of the stored checkpoint. Undefined if nothing is stored. */

@@ -38,7 +38,8 @@ interface Definition<Input, Output> {
   /** Whether the function belongs to the whole deployment, so that it refuses the alias of every namespace. */
   ofDeployment?: boolean;
   /**
-   * Whether the function describes the API and touches no record, so that every caller that the API admits may call it.
+   * Whether the function describes the API and does not touch records, so that every caller that the API admits may
+   * call it.
    */
   describesApi?: boolean;
   /** The Cache-Control header of a success over HTTP: no-store, unless the answer is the same for every caller. */

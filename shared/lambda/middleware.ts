@@ -3,7 +3,7 @@ import type { Context } from 'aws-lambda';
 import type { Measure } from '../aws/call.ts';
 import type { ErrorCode } from '../errors.ts';
 
-/** The fields by which the steps of a request pass data to each other. */
+/** The fields in which the steps of a request pass data to each other. */
 export interface Internal extends Record<string, unknown> {
   adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
   /** The caller's namespace. */

@@ -36,7 +36,7 @@ export function namespaceOf({ rawPath = '', routeKey = '' }: Partial<APIGatewayP
 export const API_ALIAS = 'HTTP';
 
 /**
- * The alias by which a function was invoked: the last part of the ARN. Undefined if it was invoked without an alias.
+ * The alias with which a function was invoked: the last part of the ARN. Undefined if it was invoked without an alias.
  */
 export const aliasOf = (invokedFunctionArn: string): string | undefined => {
   const [, , , , , , , alias] = invokedFunctionArn.split(':');

@@ -26,8 +26,8 @@ interface Observed {
 export function observation(name: string, { logged, audited, derivedFields }: Observed): Middleware {
   const names = [...logged, 'issues']; // the field of each InvalidRequest
   /**
-   * Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction has no principal here; CloudTrail
-   * knows it.
+   * Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction does not have a principal here;
+   * CloudTrail knows it.
    */
   const addInput = (line: LogFields, { internal: { input }, event }: { internal: Internal; event: unknown }): void => {
     if (input === undefined) return;

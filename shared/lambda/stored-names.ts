@@ -57,7 +57,7 @@ function pathWithin(name: string, path: string, namespace: string): string {
 }
 
 /**
- * Limits a list to the namespace by its `prefix`. A request that names one record is not a list. If its name is not
+ * Limits a list to the namespace with its `prefix`. A request that names one record is not a list. If its name is not
  * text, the request counts as a list, and the schema refuses it later.
  */
 function limitedToNamespace(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {

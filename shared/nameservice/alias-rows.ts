@@ -8,7 +8,7 @@ import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { type ItemsByConcern, itemsByConcern } from './record.ts';
 
 /**
- * Reads the items of one alias, strongly consistent, by a Query of the sort keys from `config` to `status`. The rows
+ * Reads the items of one alias, strongly consistent, with a Query of the sort keys from `config` to `status`. The rows
  * `commit#` that other clients write for each commit sort before these keys, so they are not read. Other rows between
  * these keys are skipped.
  * @throws HoldfastError Throttled, Unavailable

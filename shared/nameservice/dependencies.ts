@@ -37,6 +37,6 @@ export interface AliasWrite {
 
 export const readingTable = (table: string): Operation => reading(`table ${table}`);
 
-/** A write to the table. Its `OutcomeUnknown` names the request id, by which a repeat is recognised. */
+/** A write to the table. Its `OutcomeUnknown` names the request id, which identifies a repeat. */
 export const writingTable = (table: string, { requestId }: WriteRequest): Operation =>
   writing(`table ${table}`, { requestId });

@@ -13,7 +13,7 @@ import { aliasNotFound, alreadyExists, type Published, published, refuseLaterLay
 import { booleanAttribute } from './values.ts';
 
 /**
- * Creates a graph source by one transaction of all four items. If it exists, the call replaces its definition:
+ * Creates a graph source with one transaction of all four items. If it exists, the call replaces its definition:
  * `config_v` rises by one, and index, status and the retracted flag stay. A replacement costs a second transaction and
  * a read, because the first transaction finds the alias taken.
  * @throws HoldfastError AlreadyExists (a ledger has the alias), NotFound (an operator removed the alias meanwhile),

@@ -9,7 +9,7 @@ import { updateConcern } from './update.ts';
 import { booleanAttribute } from './values.ts';
 
 /**
- * Creates a ledger by one transaction of its five items.
+ * Creates a ledger with one transaction of its five items.
  * @throws HoldfastError AlreadyExists, Throttled, Unavailable, OutcomeUnknown
  */
 export async function initLedger(write: AliasWrite): Promise<Published<NameserviceRecord>> {
@@ -25,8 +25,8 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
 
 /**
  * Marks a record as retracted with one conditional UpdateItem. The record stays readable and writable.
- * @throws HoldfastError NotFound (there is no record of that kind, and none is created), Throttled, Unavailable,
- *   OutcomeUnknown
+ * @throws HoldfastError NotFound (there is no record of that kind, and the call does not create one), Throttled,
+ *   Unavailable, OutcomeUnknown
  */
 export async function retract(write: AliasWrite, kind: RecordKind): Promise<Published<{ retracted: true }>> {
   const { dependencies, alias, request } = write;

@@ -17,8 +17,8 @@ import { pushVersion } from './versioned.ts';
 export type Current = NameserviceRecord | Pointer | Status | LedgerConfig | { retracted: true };
 
 /**
- * Runs a write of the nameservice, except for repairs, by its `op`. Most writes take one request to DynamoDB, whether
- * they win or lose. Replacing an index at the same t takes a second one.
+ * Runs a write of the nameservice, except for repairs, as its `op` says. Most writes take one request to DynamoDB,
+ * whether they win or lose. Replacing an index at the same t takes a second one.
  * @throws HoldfastError Conflict, AlreadyExists, NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function publishName(dependencies: NameserviceDependencies) {

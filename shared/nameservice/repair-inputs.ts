@@ -35,7 +35,7 @@ const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>
     ),
   );
 
-/** The record as the operator saw it by `GET /v1/nameservice?alias=`, without the parts that never change. */
+/** The record as the operator saw it with `GET /v1/nameservice?alias=`, without the parts that never change. */
 const seenRecord = () =>
   object(
     {

@@ -47,8 +47,8 @@ type UpdateOutcome =
   | { won: false; unanswered: boolean; old?: undefined; kind: RecordKind | undefined };
 
 /**
- * Updates an item by one conditional UpdateItem. If the item does not exist, the call reads the alias. If the alias has
- * a record of a suitable kind, the call restores the item with its initial values, and then updates it. See
+ * Updates an item with one conditional UpdateItem. If the item does not exist, the call reads the alias. If the alias
+ * has a record of a suitable kind, the call restores the item with its initial values, and then updates it. See
  * docs/protocols/nameservice.md#update.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

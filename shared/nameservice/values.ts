@@ -43,7 +43,7 @@ function digitsOf(text: string): string {
   return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
-/** Removes zeros at the end by a loop. The expression /0+$/ would take time with the square of the number of zeros. */
+/** Removes zeros at the end in a loop. The expression /0+$/ would take time with the square of the number of zeros. */
 function withoutZerosAtTheEnd(digits: string): string {
   let end = digits.length;
   while (digits[end - 1] === '0') end--;

@@ -108,8 +108,8 @@ export function chargeOf(rates: readonly Rate[]): Charge {
 
 /**
  * The rates of a call and the rates that an operator has capped. At a capped rate, the call takes its units of the rate
- * with the same name, or one unit. It has no burst there, because the operator has allowed none. If its units are more
- * than ten periods, it pays ten.
+ * with the same name, or one unit. It does not get a burst there, because the operator has not allowed one. If its
+ * units are more than ten periods, it pays ten.
  */
 export const ratesUnder = (
   rates: readonly Rate[],
@@ -148,7 +148,7 @@ export const latestPaid = (
 export type Form = 'idle' | 'busy' | 'late';
 
 /**
- * Decides by the record how a call reserves. The conditions in `forms.ts` have the same rules, so change both.
+ * Decides from the record how a call reserves. The conditions in `forms.ts` have the same rules, so change both.
  * @param row `isOwn`: an earlier try of the call made the last reservation
  * @param times `since`: when the call came, because a call adds to what was paid at that moment
  * @returns the form that fits, `repeated` if the start of the earlier try still counts, or after how many milliseconds

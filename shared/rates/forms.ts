@@ -136,8 +136,8 @@ const SHOWN_ATTRIBUTES = [
 const ONE_MORE = 'opens = if_not_exists(opens, :none) + :one';
 
 /**
- * The request has no open reservation, and the row has room for one. The row must stay small, because each call pays
- * for all of it.
+ * The request does not have an open reservation, and the row has room for one. The row must stay small, because each
+ * call pays for all of it.
  */
 const mayOpen: Condition = {
   expression: 'attribute_not_exists(#open) AND (attribute_not_exists(opens) OR opens < :most)',

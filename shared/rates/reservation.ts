@@ -4,12 +4,12 @@ import { type Charge, chargeOf, faultOfRates, MAX_RATES, type Rate } from './cha
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
   /** The name of the request (`requestName`). */
   name: string;
-  /** The rates by which the caller settles. Absent if it does not settle. */
+  /** The rates that settling needs. Absent if the caller does not settle. */
   rates?: readonly Rate[] | undefined;
 }
 
 /**
- * The text by which the row remembers the last reservation. It contains the charge, so that a repeat with other rates
+ * The text that the row keeps of the last reservation. It contains the charge, so that a repeat with other rates
  * is another reservation. If the caller settles, the text ends with `.s`: an id without the rates must not cancel what
  * was settled.
  */

@@ -15,7 +15,7 @@ import { reservationId, reservationText } from './reservation.ts';
 /** When the work of a caller may start. */
 export interface Reserved {
   key: string;
-  /** The id by which the caller settles or cancels the reservation. */
+  /** The id with which the caller settles or cancels the reservation. */
   reservation: string;
   /** The moment before which the work must not start, in ISO 8601. */
   startAt: string;
@@ -51,7 +51,7 @@ interface Hint {
 const hintsOf = new WeakMap<LeaseDependencies, Map<string, Hint>>();
 const MAX_HINTS = 100;
 
-/** When a caller may ask again if the pause has no end. */
+/** When a caller may ask again if the pause does not end by itself. */
 const ASK_PAUSED_MS = 60_000;
 
 /**

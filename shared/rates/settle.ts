@@ -18,7 +18,7 @@ export type Settled =
   | { key: string; cancelled: boolean };
 
 /**
- * Corrects the charge of a reservation by the units that the work really took, or cancels the reservation
+ * Corrects the charge of a reservation to the units that the work really took, or cancels the reservation
  * (docs/protocols/rates.md#settle), with one conditional UpdateItem. A repeat changes nothing.
  * @throws HoldfastError InvalidRequest (reservation, units), Throttled, Unavailable, OutcomeUnknown
  */

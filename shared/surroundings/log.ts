@@ -72,7 +72,7 @@ function readSettings(env: NodeJS.ProcessEnv) {
   return { least, service, namespace };
 }
 
-/** Writes line and metrics by a single system call, because each call takes longer than making the line. */
+/** Writes line and metrics with a single system call, because each call takes longer than making the line. */
 function writeLine(line: Record<string, unknown>, metrics: Metrics | undefined): void {
   const text = JSON.stringify(line);
   process.stdout.write(metrics && settings.namespace ? `${text.slice(0, -1)},${embedded(metrics)}}\n` : `${text}\n`);

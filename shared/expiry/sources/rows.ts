@@ -28,7 +28,7 @@ export interface ExpiredRow<Kind extends string = string> {
   identity: Identity | null;
 }
 
-/** Whether the record belongs to the namespace, by its key, path or alias. For an upload, the folder decides. */
+/** Whether the record belongs to the namespace, as its key, path or alias shows. For an upload, the folder decides. */
 export function isRowWithin(namespace: string | undefined, { kind, key }: Pick<ExpiredRow, 'kind' | 'key'>): boolean {
   const name = key.key ?? key.pk ?? key.path ?? '';
   const isUpload = kind === 'upload' && name.startsWith(STAGING_FOLDER);

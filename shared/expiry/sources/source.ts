@@ -15,7 +15,7 @@ export interface Places {
   bucket: string;
 }
 
-/** The times by which a report judges the age of a record. */
+/** The times that a report needs to judge the age of a record. */
 export interface Margins {
   /** The largest difference between two clocks of the service. */
   clockSkewMs: number;
@@ -137,7 +137,7 @@ export interface Found<Kind extends string = string> {
 }
 
 /**
- * A table or a folder, by which the report finds expired records and the clean-up deletes them
+ * A table or a folder, in which the report finds expired records and from which the clean-up deletes them
  * (docs/protocols/expired.md#sources). Each capability describes its records in its `expired.ts`.
  */
 export interface ExpirySource<Kind extends string = string> {

@@ -14,7 +14,7 @@ export interface TableSource<Kind extends string = string>
     Pick<ExpirySource<Kind>, 'kinds' | 'untouchable' | 'reasonToSpare'> {
   /** The attributes that are read besides the key. They must not be secrets. */
   attributes: readonly string[];
-  /** The condition of an expired record, by which DynamoDB selects records. */
+  /** The condition that an expired record meets. DynamoDB selects records with it. */
   filter(now: number, margins: Margins): Condition;
   /** @param item a record that met the filter */
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;

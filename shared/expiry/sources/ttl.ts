@@ -2,7 +2,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../../aws/attributes.ts';
 import { aliased, type Condition } from '../../aws/condition.ts';
 
-/** Why DynamoDB can never delete an item by its TTL attribute. */
+/** Why the TTL attribute of an item can never make DynamoDB delete it. */
 export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 'olderThanFiveYears';
 
 /**
