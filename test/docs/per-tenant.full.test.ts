@@ -58,7 +58,7 @@ describe('docs/per-tenant.md', () => {
   });
 
   it('the example of two keys runs with the API, and extends its first permit', async () => {
-    const [code = ''] = blocks(PAGE, 'By the API', 'sh');
+    const [code = ''] = blocks(PAGE, 'With the API', 'sh');
     const work = bench();
     await program('ask.sh', work);
     const printed: string[] = [];

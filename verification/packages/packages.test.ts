@@ -26,7 +26,7 @@ const COMMAND = `holdfast@${version}`;
 const MOST_MS = 30_000;
 /** The most time with the cache of npm, on a machine that does nothing else. */
 const MOST_WARM_MS = 5000;
-const MOST_PACKED_BYTES = { 'holdfast-client': 385_000, holdfast: 180_000, 'holdfast-dev': 800_000 };
+const MOST_PACKED_BYTES = { 'holdfast-client': 400_000, holdfast: 180_000, 'holdfast-dev': 800_000 };
 const FOLDERS: Record<string, string> = {
   'holdfast-client': 'clients/typescript',
   holdfast: 'cli',

@@ -10,7 +10,8 @@ import { cliWorld } from '../worlds/cli-world.ts';
 
 /** The code blocks of a section of a guide in a language. Without a heading, those before the first section. */
 export function blocks(guide: string, heading: string | undefined, language: string): string[] {
-  const section = heading === undefined ? guide : (guide.split(`\n## ${heading}\n`)[1] ?? '');
+  const section = heading === undefined ? guide : guide.split(`\n## ${heading}\n`)[1];
+  if (section === undefined) throw new Error(`the page has no heading ${heading}`);
   const [own = ''] = section.split('\n## ');
   return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(([, code = '']) => code);
 }
