@@ -4,11 +4,11 @@ import { integer, text } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
 import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
-  beatBefore,
   canBeHadAlone,
   entryAt,
   hasLeaseId,
   isFenceBelow,
+  isLastHeartbeatBefore,
   isNotEnding,
   isNotRemembered,
   isUnmarked,
@@ -91,7 +91,7 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
     Key: { key: text(key) },
     UpdateExpression:
       'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = if_not_exists(cap_ttl, :seconds) + #h.u',
-    ...conditionFields(all(hasLeaseId(proven(leaseId)), isNotEnding(ALONE), beatBefore(ALONE, now)), {
+    ...conditionFields(all(hasLeaseId(proven(leaseId)), isNotEnding(ALONE), isLastHeartbeatBefore(ALONE, now)), {
       names: entryAt(ALONE),
       values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsOf(now) },
     }),

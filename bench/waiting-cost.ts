@@ -2,15 +2,15 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import {
   type Expected,
   expectedTurn,
-  hasMovedAway,
   heldFor,
+  isFarAgain,
   patienceOf,
   sleepFor,
   type Turn,
 } from '../shared/locks/line/expected.ts';
 import { SHARE } from '../shared/locks/line/held-calls.ts';
 import { hintsAfter, type Turns } from '../shared/locks/line/pace.ts';
-import { EXACT_POSITIONS, estimatedPosition, FAR_MS, isExpected } from '../shared/locks/line/place.ts';
+import { EXACT_POSITIONS, estimatedPosition, isExpected, MIN_FAR_AWAKE_MS } from '../shared/locks/line/place.ts';
 import { ALONE } from '../shared/locks/record/identity.ts';
 import type { KeyRecord } from '../shared/locks/record/record.ts';
 import type { Ids } from '../shared/surroundings/ids.ts';
@@ -179,7 +179,7 @@ class Line {
     this.#spend(
       0,
       (wasHeld ? 1 : 0) +
-        (isNear ? 1 : caller.hasPlace ? Math.min(1, sleepMs / FAR_MS) : 1) +
+        (isNear ? 1 : caller.hasPlace ? Math.min(1, sleepMs / MIN_FAR_AWAKE_MS) : 1) +
         (caller.hasPlace ? 0 : 1),
       isNear ? 2 : 0,
     );
@@ -203,8 +203,7 @@ class Line {
       if (caller.epoch !== epoch) return;
       const turn = this.#turnOf(caller);
       const isOver = this.#events.now - awakeAt >= HELD_MS - 1;
-      if (!isOver && !hasMovedAway(turn, expectedTurn(turn)))
-        return this.#events.at(this.#events.now + RECHECK_MS, poll);
+      if (!isOver && !isFarAgain(turn, expectedTurn(turn))) return this.#events.at(this.#events.now + RECHECK_MS, poll);
       if (isOver) this.#spend(1, 0, 2.5);
       this.#decide(caller);
     };

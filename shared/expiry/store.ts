@@ -53,7 +53,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
     }
   };
 
-  const body = (key: string, text: string) => ({
+  const putInput = (key: string, text: string) => ({
     Bucket: bucket,
     Key: key,
     Body: text,
@@ -63,13 +63,13 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
   return {
     get,
     put: async (key, text, call) => {
-      const outcome = await attempt(s3, { command: new PutObjectCommand(body(key, text)) }, call);
+      const outcome = await attempt(s3, { command: new PutObjectCommand(putInput(key, text)) }, call);
       if ('error' in outcome) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
     },
     replace: async (key, { text, before }, call) => {
       const condition = before === undefined ? { IfNoneMatch: '*' } : { IfMatch: before };
       for (let tries = 1; ; tries++) {
-        const command = new PutObjectCommand({ ...body(key, text), ...condition });
+        const command = new PutObjectCommand({ ...putInput(key, text), ...condition });
         const outcome = await attempt(s3, { command }, call);
         if ('output' in outcome) return { won: true, etag: outcome.output.ETag ?? '' };
         const status = outcome.error.$metadata?.httpStatusCode;

@@ -147,7 +147,7 @@ async function tryThenPoll(
     return outcome;
   };
   const { inSlot } = await import('../locks/line/held-calls.ts');
-  const polled = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait: poll, call });
+  const polled = await inSlot(dependencies, { heldFor: 'cannotSleep', deadline }, { wait: poll, call });
   return polled ? polled.result : first;
 }
 

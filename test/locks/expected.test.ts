@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import {
   expectedTurn,
-  hasMovedAway,
   heldFor,
+  isFarAgain,
   patienceOf,
   sleepFor,
   type Turn,
@@ -50,7 +50,7 @@ it('a call is held near the front, and otherwise its caller sleeps', () => {
   const [front, late] = [turn({ usualMs: 100, position: 4 }), turn({ usualMs: 100, position: 5, ageMs: 60_000 })];
   expect([front, late].map(reasonOf)).toEqual(['front', 'soon']);
   expect(reasonOf(turn({ usualMs: 20, position: 30 }))).toBe('soon');
-  expect(reasonOf(turn({ usualMs: 60_000 }))).toBe('first');
+  expect(reasonOf(turn({ usualMs: 60_000 }))).toBe('next');
   expect(reasonOf(turn({ usualMs: 60_000, position: 2 }))).toBeUndefined();
   expect(reasonOf(turn({ position: 400 }))).toBeUndefined();
 });
@@ -65,7 +65,7 @@ it('the front has as many held calls as holders, up to sixteen', () => {
 });
 
 it('a held call ends early only if it is far from the front', () => {
-  const isAway = (seen: Turn) => hasMovedAway(seen, expectedTurn(seen));
+  const isAway = (seen: Turn) => isFarAgain(seen, expectedTurn(seen));
   expect(isAway(turn({ position: 9, usualMs: 2000 }))).toBe(true);
   expect(isAway(turn({ position: 8, usualMs: 60_000 }))).toBe(false);
   expect(isAway(turn({ position: 9, usualMs: 100 }))).toBe(false);

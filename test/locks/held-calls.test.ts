@@ -45,8 +45,8 @@ it('no more calls are held at once than the deployment allows', async () => {
 it.each(
   aFew<[HeldFor, number]>(1, [
     ['soon', 20],
-    ['first', 20],
-    ['plain', 32],
+    ['next', 20],
+    ['cannotSleep', 32],
   ]),
 )('a held call (%s) leaves the last slots to the front', async (heldFor, allowed) => {
   const { most, slots } = await stage(40);
@@ -59,7 +59,7 @@ it.each(
 it('a call takes a slot of a second record if the first is full', async () => {
   const { dependencies, timeline, rawItem } = await stage(8);
   const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => 0 } };
-  const holding = { heldFor: 'plain', deadline: timeline.now() + 6000 } as const;
+  const holding = { heldFor: 'cannotSleep', deadline: timeline.now() + 6000 } as const;
   const held = () => inSlot(sure, holding, { wait: () => timeline.sleep(5000), call: call() });
   // A record has two slots, and one of them is left to the front.
   const after = (ms: number) => async () => {

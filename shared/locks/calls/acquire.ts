@@ -213,7 +213,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions,
     race({ dependencies, lock: await asking.lock(), call }, { heldBy: record, deadline, attempt });
   if (!canSleep(dependencies)) return wait();
   const { inSlot } = await import('../line/held-calls.ts');
-  const raced = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait, call });
+  const raced = await inSlot(dependencies, { heldFor: 'cannotSleep', deadline }, { wait, call });
   if (!raced) throw await heldError(record);
   return raced.result;
 }

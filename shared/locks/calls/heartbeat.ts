@@ -3,7 +3,7 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { beatBefore, expiresBefore, hasLeaseId, isNotEnding } from '../record/conditions.ts';
+import { expiresBefore, hasLeaseId, isLastHeartbeatBefore, isNotEnding } from '../record/conditions.ts';
 import { ALONE, isOnceRecord, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
@@ -76,7 +76,7 @@ interface Extension {
 
 /** Extends by the ttl of the entry. DynamoDB adds the ttl, so no read comes first. */
 function keepTtl(path: string, now: number): Extension {
-  const extension = { condition: beatBefore(path, now), set: ['#h.e = :now + #h.t'] };
+  const extension = { condition: isLastHeartbeatBefore(path, now), set: ['#h.e = :now + #h.t'] };
   if (path !== ALONE) return extension;
   const set = [...extension.set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`];
   return { ...extension, set, values: { ':seconds': secondsOf(now) } };

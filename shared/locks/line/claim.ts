@@ -16,8 +16,8 @@ import { deleteOwnUnlessFlagged, deleteUnlessFlagged, getFlagged, KEEP_POSITION_
 //      |--- the call may claim the grant for its whole ttl, as long as no other call has changed it ---
 
 /**
- * A claim whose response was so late that half of the ttl is gone is renewed. The response to each renewal may be late
- * too.
+ * How often a call renews its claim. It does so if the response came so late that half of the ttl was gone, and the
+ * response to each renewal may be late too.
  */
 const MAX_CLAIM_RENEWALS = 4;
 
@@ -157,7 +157,7 @@ async function claimFull(
   }
 }
 
-/** If the grant is full, and this call has not made it so, a duplicate call has. Then this call answers with it too. */
+/** Chooses the next write. If a duplicate call has already made the grant full, this call only answers with it. */
 function nextWrite({ claimTtlMs }: Grant, isOurs: boolean): 'renew' | 'answer' | 'claim' {
   if (isOurs) return 'renew';
   return claimTtlMs === undefined ? 'answer' : 'claim';

@@ -12,7 +12,7 @@ import type { LinePosition } from './listed-waiters.ts';
 /** A call is held if its turn is expected within this time. */
 const SOON_MS = 1000;
 /** A held call that is not at the front ends early if its turn is now expected later than this. */
-const MOVED_MS = 4 * SOON_MS;
+const FAR_AGAIN_MS = 4 * SOON_MS;
 /**
  * Calls up to this position, or up to the number of holders (at most `MAX_FRONT`), are held even if the current turn
  * lasts long, because their own may come within `SOON_MS` of its end.
@@ -20,7 +20,7 @@ const MOVED_MS = 4 * SOON_MS;
 const FRONT = 8;
 const MAX_FRONT = 16;
 /** Calls up to this position may take the last slots. */
-const FIRST = 4;
+const LAST_SLOTS_POSITION = 4;
 
 /**
  * A turn counts as half of the usual turn: a caller that comes too early costs a call, but one that comes too late
@@ -28,25 +28,25 @@ const FIRST = 4;
  */
 const USUAL_PART = 0.5;
 /** A turn that has lasted longer than usual is expected to last longer by this part of its age. */
-const AGEING = 0.25;
+const LATE_TURN_PART = 0.25;
 /** How long the hand-off between two turns takes. */
 const BETWEEN_MS = 12;
 /** This many turns ahead count as usual turns, and all further turns as mean turns. */
-const BY_USUAL = 3;
+const USUAL_TURNS = 3;
 
 /**
  * A caller sleeps for this part of the expected time, because turns may be shorter than expected. The first two callers
  * in line sleep for `FRONT_PART`.
  */
-const PART = 0.5;
+const SLEEP_PART = 0.5;
 const FRONT_PART = 0.25;
 const MIN_SLEEP_MS = 100;
 /**
  * The longest sleep: a minute, or two mean turns if that is longer, but never more than `MAX_ADVISED_SLEEP_MS`. The
  * next waiter sleeps for at most `MAX_NEXT_SLEEP_MS`.
  */
-const CAP_MS = 60_000;
-const CAP_TURNS = 2;
+const MAX_DEFAULT_SLEEP_MS = 60_000;
+const MAX_SLEEP_TURNS = 2;
 const MAX_ADVISED_SLEEP_MS = 300_000;
 const MAX_NEXT_SLEEP_MS = 10_000;
 
@@ -95,7 +95,10 @@ export interface Expected {
   usualMs: number;
 }
 
-/** Estimates when the turn of a caller comes. A key that is free for sleepers is the caller's after its patience. */
+/**
+ * Estimates when the turn of a caller comes. If the key is left free for sleepers, the turn comes when the caller's
+ * patience is over.
+ */
 export function expectedTurn({ record, position, asleep, now, freeSince }: Turn): Expected {
   if (freeSince !== undefined) {
     const inMs = Math.max(0, freeSince + patienceOf(record, asleep) - now);
@@ -103,8 +106,8 @@ export function expectedTurn({ record, position, asleep, now, freeSince }: Turn)
   }
   const [usualMs, holders] = [usualOf(record), holdersOf(record)];
   const ages = agesOf(record, now);
-  const leftMs = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : AGEING * age)));
-  const meanTurns = Math.max(0, position - 1 - BY_USUAL);
+  const leftMs = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : LATE_TURN_PART * age)));
+  const meanTurns = Math.max(0, position - 1 - USUAL_TURNS);
   const usualTurns = position - 1 - meanTurns;
   const eachMs = usualMs + BETWEEN_MS;
   const ahead = eachMs * usualTurns + (Math.max(usualMs, record.meanMs ?? 0) + BETWEEN_MS) * meanTurns;
@@ -113,22 +116,22 @@ export function expectedTurn({ record, position, asleep, now, freeSince }: Turn)
 }
 
 /**
- * Why a call is held. Each reason may take another part of the slots (held-calls.ts). `first`: the next waiter, whose
- * turn is not near. `plain`: its caller cannot sleep.
+ * Why a call is held. Each reason may take another part of the slots (held-calls.ts). `next`: the next waiter, whose
+ * turn is not near. `cannotSleep`: its caller cannot sleep.
  */
-export type HeldFor = 'front' | 'soon' | 'first' | 'plain';
+export type HeldFor = 'front' | 'soon' | 'next' | 'cannotSleep';
 
 /** @returns why to hold the call, if a slot is free. Undefined if its caller must sleep */
 export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
   const isFront = position <= Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
-  if (isFront && position <= FIRST) return 'front';
+  if (isFront && position <= LAST_SLOTS_POSITION) return 'front';
   if (isFront || inMs <= SOON_MS) return 'soon';
-  return position <= 1 ? 'first' : undefined;
+  return position <= 1 ? 'next' : undefined;
 }
 
 /** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
-export const hasMovedAway = ({ position, record }: Turn, { inMs }: Expected): boolean =>
-  position > Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
+export const isFarAgain = ({ position, record }: Turn, { inMs }: Expected): boolean =>
+  position > Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > FAR_AGAIN_MS;
 
 /** How long a caller sleeps, in whole milliseconds. @param bounds `mostMs`: how long the caller can stay away */
 export function sleepFor(
@@ -136,9 +139,18 @@ export function sleepFor(
   { inMs }: Expected,
   { mostMs, ids }: { mostMs: number; ids: Ids },
 ): number {
-  const cap = Math.min(MAX_ADVISED_SLEEP_MS, Math.max(CAP_MS, CAP_TURNS * (record.meanMs ?? 0)));
+  const longest = Math.min(
+    MAX_ADVISED_SLEEP_MS,
+    Math.max(MAX_DEFAULT_SLEEP_MS, MAX_SLEEP_TURNS * (record.meanMs ?? 0)),
+  );
   const age = freeSince === undefined ? Math.max(...agesOf(record, now)) : 0;
-  const capOfNext = Math.min(MAX_NEXT_SLEEP_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
-  const sleep = Math.max(MIN_SLEEP_MS, (position <= 2 ? FRONT_PART : PART) * inMs);
-  return Math.min(mostMs, Math.round(Math.min(position <= 1 ? capOfNext : cap, sleep) * (0.9 + 0.2 * ids.random())));
+  const longestOfNext = Math.min(
+    MAX_NEXT_SLEEP_MS,
+    Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)),
+  );
+  const sleep = Math.max(MIN_SLEEP_MS, (position <= 2 ? FRONT_PART : SLEEP_PART) * inMs);
+  return Math.min(
+    mostMs,
+    Math.round(Math.min(position <= 1 ? longestOfNext : longest, sleep) * (0.9 + 0.2 * ids.random())),
+  );
 }

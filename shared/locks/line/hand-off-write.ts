@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import type { Condition } from '../../aws/condition.ts';
 import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { isUsedAsSeen, markUnchanged } from '../record/conditions.ts';
+import { isMarkAsSeen, isUsedAsSeen } from '../record/conditions.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import {
   areNotSuperseded,
@@ -48,7 +48,7 @@ interface HandOffWrite extends RecordAndEnding {
  * the mark as soon as that grant has ended.
  */
 const mayUnmark = (record: KeyRecord, hasPlaceOfHolder = false): Condition[] => [
-  markUnchanged(record),
+  isMarkAsSeen(record),
   ...isMovedAsSeen(record.moved),
   ...(hasPlaceOfHolder ? [isUsedAsSeen(record)] : []),
 ];

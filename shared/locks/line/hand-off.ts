@@ -292,8 +292,8 @@ function takenByOther({ line: { nextGrants }, record, ending }: RecordAndEnding 
 /** The grants that the next write ends, and the expired ones, because the line may need their room. */
 function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: RecordAndEnding): GrantToEnd[] {
   const now = clock.now();
-  const isEnding = (entry: HolderEntry) => ending.some((grantToEnd) => grantToEnd.entry.name === entry.name);
-  const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !isEnding(entry));
+  const willEnd = (entry: HolderEntry) => ending.some((grantToEnd) => grantToEnd.entry.name === entry.name);
+  const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !willEnd(entry));
   const room = Math.max(0, MAX_ENDED_BY_HAND_OFF - ending.length);
   return [...ending, ...expired.slice(0, room).map((entry): GrantToEnd => ({ entry, how: 'expired' }))];
 }

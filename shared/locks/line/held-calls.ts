@@ -23,7 +23,7 @@ const LATE_MS = 1000;
 const TRIES = 5;
 
 /** The part of the slots that calls with each reason may use. The rest is for calls whose turn is nearer. */
-export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
+export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, next: 0.5, cannotSleep: 0.8 };
 
 interface HoldOptions {
   heldFor: HeldFor;

@@ -8,13 +8,13 @@ import { isAloneIn, type KeyRecord, parseKey } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
 import { type GrantOnRecord, roomAt, type TryOutcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
-import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
+import { type Expected, expectedTurn, heldFor, isFarAgain, patienceOf, sleepFor, type Turn } from './expected.ts';
 import { inSlot } from './held-calls.ts';
 import { type JoinOptions, joinAsleep } from './join.ts';
 import { type LinePosition, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
 import { newGrantOf } from './next.ts';
-import { EXACT_POSITIONS, extendPlace, isLive, isTooShort, keptMsOf, type Place, putPlace } from './place.ts';
+import { EXACT_POSITIONS, extendPlace, isLive, keptMsOf, mustExtend, type Place, putPlace } from './place.ts';
 import { waitInLine } from './wait.ts';
 import {
   deleteWaiter,
@@ -87,7 +87,7 @@ async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Prom
   const hasRoom = record !== undefined && lock.isMarked(record) && lock.roomAt(record) <= dependencies.clock.now();
   const turn = hasRoom ? await turnFrom(lockCall, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
   const joining = { ...joinOptionsOf(asking), patience: turn && patienceIn(turn) };
-  const holding = { heldFor: 'plain', deadline } as const;
+  const holding = { heldFor: 'cannotSleep', deadline } as const;
   const held = await inSlot(dependencies, holding, { wait: () => waitInLine(lockCall, joining), call });
   if (held) return held.result;
   const returned = ticket === undefined ? undefined : await readReturned(lockCall, asking);
@@ -278,7 +278,7 @@ const sleepIfFar =
     const { ticket, number } = held;
     const turn = await turnFrom(lockCall, record, { ticket, number });
     const expected = expectedTurn(turn);
-    if (!hasMovedAway(turn, expected)) return undefined;
+    if (!isFarAgain(turn, expected)) return undefined;
     const known = { ticket, number, place: undefined, hasRow: true };
     return sleep(lockCall, asking, { record, turn, expected, known });
   };
@@ -331,7 +331,7 @@ async function keepOnlyPlace(
   const { key } = asked;
   if (ticket === undefined || (!place && !hasRow)) return joinAsleep(lockCall, { number, ...sleeping });
   const sleeper = { asked, ticket, number, hasRow, ...sleeping };
-  const isKept = place && !isTooShort(place, sleeping, dependencies.clock.now());
+  const isKept = place && !mustExtend(place, sleeping, dependencies.clock.now());
   const kept = isKept ? 'kept' : await extendPlace(dependencies, sleeper, call);
   if (typeof kept === 'object')
     return refuseCall({ ...lockCall, hasPlace: true }, { record: await lock.read(), ticket, reason: kept });

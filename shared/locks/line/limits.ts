@@ -10,8 +10,8 @@ import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import { IS_WAITER_OF, waiterOf } from './waiters.ts';
 
 /**
- * Beyond the quota, one in at most so many arrivals counts the line even if the record says that it is not full: the
- * hint of how many have left may be wrong.
+ * When more waiters have arrived than the quota, at least one arrival in `MAX_UNCOUNTED` counts the line, even if the
+ * record says that the line is not full: the hint of how many have left may be wrong.
  */
 const MAX_UNCOUNTED = 32;
 

@@ -155,7 +155,7 @@ async function judgeCall(
 }
 
 /** How many grants one write makes at most, because DynamoDB limits an expression to 4 KB. */
-const BATCH = 5;
+const MAX_GRANTS_PER_WRITE = 5;
 
 /** How many waiters the hints name at most. */
 export const MAX_NAMED = 24;
@@ -174,11 +174,11 @@ export interface NextInLine {
   others: boolean;
   /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
   next: string | undefined;
-  /** What that waiter asks for, if it is awake. */
+  /** What the waiter `next` asks for, if it is awake. */
   behind: NewGrant | undefined;
-  /** That waiter, if the search has ended because it does not fit. */
+  /** The waiter `next`, if the search has ended because it does not fit. */
   blocked?: Waiter;
-  /** Whether that waiter is a caller that sleeps. */
+  /** Whether `next` is a caller that sleeps, so that the key is left free for sleepers. */
   isAsleep?: boolean;
   /** The tickets of the others on the first page, beginning with `next`. */
   waitingTickets?: string[];
@@ -254,7 +254,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
       return { ...line, others: true, next: waiter.ticket, taskWaits: true };
     const isBlocked = used > grant.room;
-    if (isBlocked || line.nextGrants.length === BATCH) {
+    if (isBlocked || line.nextGrants.length === MAX_GRANTS_PER_WRITE) {
       const others = await othersFrom(reading, { waiter, grant });
       return {
         ...{ ...line, ...others, taskWaits: line.taskWaits || others.taskWaits },

@@ -18,7 +18,8 @@ const NEXT_MS = [25, 35] as const;
 const OTHERS_MS = [150, 250] as const;
 
 /**
- * How much shorter than n mean turns n turns may be by chance: about this part of a turn, times the square root of n.
+ * By chance, n turns may be shorter than n times the mean turn. The difference is about `CHANCE` turns, times the square
+ * root of n.
  */
 const CHANCE = 0.4;
 

@@ -25,10 +25,11 @@ const SLACK_MS = 10_000;
 const KEEP_MS = 60_000;
 
 /**
- * The shortest `awakeAt` of a place far from the front, because each extension is a write. The price: callers that died
- * asleep count for as long, so a key whose whole line was killed may stand free for three and a half minutes.
+ * How far ahead `awakeAt` of a place far from the front is at least, because each extension is a write. The price:
+ * callers that died asleep count for as long, so a key whose whole line was killed may stand free for three and a half
+ * minutes.
  */
-export const FAR_MS = 210_000;
+export const MIN_FAR_AWAKE_MS = 210_000;
 
 export type Place = WaitingCall & { awakeAt: number };
 
@@ -56,7 +57,7 @@ export interface Sleeper {
 }
 
 const timesOfPlace = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) => {
-  const awakeAt = now + (isNear ? sleepMs : Math.max(sleepMs, FAR_MS));
+  const awakeAt = now + (isNear ? sleepMs : Math.max(sleepMs, MIN_FAR_AWAKE_MS));
   return { awakeAt, keepUntil: awakeAt + KEEP_MS };
 };
 
@@ -67,7 +68,7 @@ export const keptMsOf = (sleepMs: number): number => sleepMs + KEEP_MS;
  * Whether a place must be extended. Near the front always, and otherwise only if it would not stay for as long as the
  * answer promises.
  */
-export const isTooShort = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) =>
+export const mustExtend = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) =>
   isNear || awakeAt < now + sleepMs;
 
 /** Writes a new place. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */

@@ -89,8 +89,8 @@ async function peek(
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
   const sleeperTicket = sleeper?.ticket;
-  // In a crowd that came at once, numbers are too low, which only the record shows. So use a number only if the page
-  // shows a sleeper behind the waiter.
+  // When many callers join at the same time, a waiter's arrival number may be lower than its place in the order of
+  // tickets. Only the record shows that, so use the number only if the page shows a sleeper behind the waiter.
   const passesNoSleeper = sleeperTicket !== undefined && sleeperTicket > waiter.ticket;
   return {
     nextGrants: [{ waiter, grant }],

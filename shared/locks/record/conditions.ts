@@ -61,13 +61,13 @@ export const hasFenceAsSeen = ({ fence }: Pick<KeyRecord, 'fence'>): Condition =
 export const hasRoomAsSeen = ({ fence, hasUsed, thirdParty }: SeenFence, room: number): Condition =>
   all(
     hasFenceAsSeen({ fence }),
-    ...(hasUsed ? [isUsedAtMost(room)] : [isUnused, thirdParty ? isThirdPartyUnchanged(thirdParty) : isUnversioned]),
+    ...(hasUsed ? [isUsedAtMost(room)] : [isUnused, thirdParty ? isThirdPartyAsSeen(thirdParty) : isUnversioned]),
   );
 
 type SeenFence = Pick<KeyRecord, 'fence' | 'hasUsed' | 'thirdParty'>;
 
 /** The third-party client has not extended its lease since the record was read. */
-const isThirdPartyUnchanged = ({ version }: ThirdParty): Condition => ({
+const isThirdPartyAsSeen = ({ version }: ThirdParty): Condition => ({
   expression: 'lease_version = :theirs',
   values: { ':theirs': version },
 });
@@ -135,7 +135,7 @@ export const isUnmarked: Condition = { expression: 'attribute_not_exists(mark)' 
 export const hasNoLatest: Condition = { expression: 'attribute_not_exists(latest)' };
 
 /** No waiter has joined since the record was read. */
-export const markUnchanged = ({ mark }: Pick<KeyRecord, 'mark'>): Condition =>
+export const isMarkAsSeen = ({ mark }: Pick<KeyRecord, 'mark'>): Condition =>
   mark === undefined ? isUnmarked : { expression: 'mark = :seenMark', values: { ':seenMark': mark } };
 
 /** No call has extended or ended the grant since the record was read. */
@@ -152,13 +152,13 @@ export const hasLeaseId = ({ path, id }: Pick<Proof, 'path' | 'id'>): Condition 
 });
 
 /** No later heartbeat has been written. So a delayed duplicate of an earlier heartbeat cannot shorten the grant. */
-export const beatBefore = (path: string, epochMs: number): Condition => ({
+export const isLastHeartbeatBefore = (path: string, epochMs: number): Condition => ({
   expression: '#h.b < :now',
   names: entryAt(path),
   values: { ':now': integer(epochMs) },
 });
 
-/** As `beatBefore`, for a heartbeat that changes the ttl. */
+/** As `isLastHeartbeatBefore`, for a heartbeat that changes the ttl. */
 export const expiresBefore = (path: string, epochMs: number): Condition => ({
   expression: '#h.e < :expires',
   names: entryAt(path),

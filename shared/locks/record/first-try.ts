@@ -143,7 +143,7 @@ async function repeatOwn(
 const isFromLine = ({ ticket, claimTtlMs }: HolderEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
 /**
- * Refuses a request whose grant has ended, if the record remembers that, or is ending.
+ * Refuses a request whose grant is ending, or has ended and is remembered by the record.
  * @throws HoldfastError LeaseLost, Superseded
  */
 async function refuseEndedRequest(record: KeyRecord, { name }: GrantRequest): Promise<void> {

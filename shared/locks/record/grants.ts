@@ -205,13 +205,13 @@ function conditionOf(
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);
-  const most = isAlone ? fenceAlone({ line, record, now }) : latestFence(dependencies, { record, now });
+  const fencesBelow = isAlone ? fenceAlone({ line, record, now }) : fenceBound(dependencies, { record, now });
   return all(
     isUnmarked,
     underCap,
     isBlind ? canBeHadAlone(cut) : hasRoom(room, cut),
     // The try is not late: since the call began, no lease has come and gone, and no grant was released.
-    isFenceBelow(most),
+    isFenceBelow(fencesBelow),
     wasNotFreedAfter(latestRelease(dependencies, { record, now })),
     ...names.map(isNotRemembered),
     // The request's own expired grant may be one of those that end.
@@ -240,7 +240,7 @@ const MAX_GRANTS_SINCE_READ = 1000;
  * A number above every fence that a try can meet. Fences start at the clock and rise more slowly
  * than the clock, unless an operator has raised them.
  */
-const latestFence = (
+const fenceBound = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
   { record, now }: Pick<Grants, 'now' | 'record'>,
 ): number => Math.max(now + clockSkewMs, record?.fence === undefined ? 0 : record.fence + MAX_GRANTS_SINCE_READ);
@@ -288,9 +288,9 @@ export function writeEnds(
   const mark = line?.mark;
   // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of
   // ours.
-  const isEnding = ended.length > 0;
+  const endsGrants = ended.length > 0;
   const entries = ended.map(({ entry }) => entry);
-  const areAsSeen = isEnding ? [hasUsed, ...areEntriesAsSeen(entries)] : [];
+  const areAsSeen = endsGrants ? [hasUsed, ...areEntriesAsSeen(entries)] : [];
   const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.also ?? [])];
   const alone = ended.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);
@@ -299,11 +299,11 @@ export function writeEnds(
     dependencies,
     {
       key,
-      set: [...(isEnding ? ['used = used - :freed'] : []), ...(last?.set ?? []), ...(mark?.set ?? [])],
+      set: [...(endsGrants ? ['used = used - :freed'] : []), ...(last?.set ?? []), ...(mark?.set ?? [])],
       remove: [...gone.remove, ...(last?.remove ?? []), ...(mark?.remove ?? [])],
       condition: all(first, ...conditions),
       names: { ...gone.names, ...last?.names },
-      values: { ...(isEnding && { ':freed': integer(weightOf(entries)) }), ...last?.values, ...mark?.values },
+      values: { ...(endsGrants && { ':freed': integer(weightOf(entries)) }), ...last?.values, ...mark?.values },
     },
     call,
   );

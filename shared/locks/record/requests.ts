@@ -40,8 +40,8 @@ export interface Written {
 type Updated = Written & { before?: KeyRecord };
 
 /**
- * A blind write sets whole attributes without having read the record. This computes the record after it from the one
- * before. `lease_expiry` may be wrong, but says nothing about a holder of ours.
+ * Computes the record after a blind write, which sets whole attributes without a read, from the record before the
+ * write. `lease_expiry` may be wrong, but nobody reads it for a holder of Holdfast.
  */
 function afterBlind(
   before: Item,
@@ -153,12 +153,15 @@ export interface WritePart {
 export const secondsOf = (expiresAt: number) => integer(Math.ceil(expiresAt / 1000));
 
 /**
- * A write this fast is not late: another grant, its release, and the lease and deletion of a
+ * The longest time of a write that cannot be late: another grant, its release, and the lease and deletion of a
  * third-party client are four requests, and take longer.
  */
 const PROMPT_MS = 50;
 
-/** Whether other grants may have come and gone since a grant that met no fence took its fence from the clock. */
+/**
+ * Whether the write took so long that other grants may have come and gone in the meantime. A grant on a record without
+ * a fence then needs a higher one.
+ */
 export const isLate = (triedAt: number, now: number): boolean => now - triedAt > PROMPT_MS;
 
 /** The TTL attribute after a write that sets the expiry of an entry. */

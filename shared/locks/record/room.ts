@@ -62,8 +62,8 @@ export function entriesToEnd(
 }
 
 /**
- * When there will be room for a request, if no holder extends its grant: enough grants or the cap have
- * ended. Infinite if that never makes enough room.
+ * When there will be room for a request: when enough grants have expired, or the cap has ended, provided that no holder
+ * extends its grant. Infinite if that never makes enough room.
  */
 export function roomAt(record: KeyRecord, asked: RoomRequest, clockSkewMs: number): number {
   const { cap } = record;
