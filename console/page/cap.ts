@@ -23,8 +23,8 @@ export function CapNotice({ cap }: { cap: Cap }) {
     <dl class="facts">
       <dt>Reason</dt><dd><${Cut} text=${reason} /></dd>
       <dt>By</dt><dd><${Operator} by=${by} /></dd>
-      <dt>Since</dt><dd><${At} instant=${since} names />, <${Since} instant=${since} /></dd>
-      <dt>Until</dt><dd>${until ? html`<${At} instant=${until} names />` : 'an operator lifts it'}</dd>
+      <dt>Since</dt><dd><${At} instant=${since} showsZone />, <${Since} instant=${since} /></dd>
+      <dt>Until</dt><dd>${until ? html`<${At} instant=${until} showsZone />` : 'an operator lifts it'}</dd>
     </dl>
   </div>`;
 }

@@ -57,7 +57,7 @@ export function Counting({ instant, words }: { instant: string; words(ms: number
   const ref = useTicking<HTMLTimeElement>((element) => {
     element.textContent = words(Date.now() - Date.parse(instant));
   });
-  return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { names: true })}></time>`;
+  return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { showsZone: true })}></time>`;
 }
 
 const ago = (ms: number): string => `${duration(ms)} ago`;
@@ -65,9 +65,9 @@ const ago = (ms: number): string => `${duration(ms)} ago`;
 /** How long ago something was. @param instant ISO 8601 */
 export const Since = ({ instant }: { instant: string }) => html`<${Counting} instant=${instant} words=${ago} />`;
 
-/** A time. @param instant ISO 8601 @param names true to name the time zone */
-export const At = ({ instant, names = false }: { instant: string; names?: boolean }) =>
-  html`<time datetime=${instant} title=${instant}>${clockTime(instant, { names })}</time>`;
+/** A time. @param instant ISO 8601 @param showsZone true to show the time zone */
+export const At = ({ instant, showsZone = false }: { instant: string; showsZone?: boolean }) =>
+  html`<time datetime=${instant} title=${instant}>${clockTime(instant, { showsZone })}</time>`;
 
 /** The page always shows this many characters at the end of a long text, because two keys often differ only there. */
 const TAIL = 12;
@@ -94,7 +94,7 @@ export const Who = ({ holder }: { holder: string }) => html`<span class="who" ti
 
 /** When a grant was broken, and by whom. */
 export const BrokenBy = ({ at, by }: { at: string; by: string | null | undefined }) =>
-  html`<${At} instant=${at} names />${' by '}<${Operator} by=${by} />`;
+  html`<${At} instant=${at} showsZone />${' by '}<${Operator} by=${by} />`;
 
 export const Operator = ({ by }: { by: string | null | undefined }) =>
   by ? html`<span class="mono">${by}</span>` : None('an unknown operator');

@@ -31,15 +31,15 @@ export const zoneName = (): string => zone() ?? Intl.DateTimeFormat().resolvedOp
 /** The formats that were made before. Making one takes a third of a millisecond, and a list shows hundreds of times. */
 const formats: Record<string, Intl.DateTimeFormat> = {};
 
-/** Day and time in the zone of the page, with the year if it is another year. @param names true to name the zone, which the head of the page names too */
-export function clockTime(instant: string | number, { names = false, now = Date.now() } = {}): string {
+/** Day and time in the zone of the page, with the year if it is another year. @param showsZone true to add the zone, which the head of the page shows too */
+export function clockTime(instant: string | number, { showsZone = false, now = Date.now() } = {}): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return String(instant);
   const isThisYear = at.getUTCFullYear() === new Date(now).getUTCFullYear();
-  const wanted = `${zone()},${names},${isThisYear}`;
+  const wanted = `${zone()},${showsZone},${isThisYear}`;
   formats[wanted] ??= new Intl.DateTimeFormat(undefined, {
     ...(!isThisYear && { year: 'numeric' }),
-    ...(names && { timeZoneName: 'short' }),
+    ...(showsZone && { timeZoneName: 'short' }),
     month: 'short',
     day: 'numeric',
     hour: '2-digit',

@@ -12,7 +12,7 @@ import type {
   NameserviceRecord,
   Status,
 } from '../../shared/nameservice/record.ts';
-import type { RepairedName } from '../../shared/nameservice/repair-names.ts';
+import type { RepairedAlias } from '../../shared/nameservice/repair-alias.ts';
 import type { Published } from '../../shared/nameservice/results.ts';
 import type { JsonObject } from '../../shared/nameservice/values.ts';
 import { MEANING } from '../meanings.ts';
@@ -152,7 +152,7 @@ const unretracted = component<{ retracted: false }>()(
   z.strictObject({ retracted: always(false, 'The alias is not retracted.') }),
 );
 
-export const repaired = component<RepairedName>()(
+export const repaired = component<RepairedAlias>()(
   'Repaired',
   'The outcome of a repair.',
   z.strictObject({

@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 import { type PublishInput, publishInput, readNamesInput } from '../../shared/nameservice/inputs.ts';
-import { type RepairNamesInput, repairNamesInput } from '../../shared/nameservice/repair-inputs.ts';
+import { type RepairAliasInput, repairAliasInput } from '../../shared/nameservice/repair-inputs.ts';
 import { MEANING } from '../meanings.ts';
 import { requests } from '../schema.ts';
 import { bytes, cursor, type Field, json, jsonObject, limit, type Request, request } from './request.ts';
@@ -172,7 +172,7 @@ const REPAIR_ENVELOPE = envelope(
 );
 
 const REPAIRS: {
-  [O in RepairNamesInput['op']]: {
+  [O in RepairAliasInput['op']]: {
     id: string;
     description: string;
     fields: Record<Exclude<keyof RepairOf<O>, keyof typeof ENVELOPE>, Field>;
@@ -222,12 +222,12 @@ const REPAIRS: {
     },
   },
 };
-type RepairOf<O extends RepairNamesInput['op']> = Extract<z.input<ReturnType<typeof repairNamesInput>>, { op: O }>;
+type RepairOf<O extends RepairAliasInput['op']> = Extract<z.input<ReturnType<typeof repairAliasInput>>, { op: O }>;
 
-const repair = repairNamesInput();
+const repair = repairAliasInput();
 
 export const repairOperations: Request[] = repair.def.options.map((option) => {
-  const { id, description, fields } = REPAIRS[option.def.shape.op.def.values[0] as RepairNamesInput['op']];
+  const { id, description, fields } = REPAIRS[option.def.shape.op.def.values[0] as RepairAliasInput['op']];
   requests.add(option, { id, description });
   return { id, schema: option, fields: { ...REPAIR_ENVELOPE, ...fields }, rules: {} };
 });

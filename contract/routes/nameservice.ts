@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import type { publishName } from '../../shared/nameservice/publish.ts';
 import type { readAliasOrList } from '../../shared/nameservice/read.ts';
-import type { repairName } from '../../shared/nameservice/repair-names.ts';
+import type { repairAlias } from '../../shared/nameservice/repair-alias.ts';
 import { published, record, recordPage, repaired } from '../answers/nameservice.ts';
 import { examplesOf } from '../examples.ts';
 import { publishRequest, readNamesRequest, repairRequest } from '../requests/nameservice.ts';
@@ -34,7 +34,7 @@ export const NAMESERVICE_ROUTES = [
     },
     examples: examplesOf('publish'),
   }),
-  route<AnswerOf<typeof repairName>>({
+  route<AnswerOf<typeof repairAlias>>({
     function: 'repairNames',
     method: 'POST',
     path: '/v1/nameservice/repair',

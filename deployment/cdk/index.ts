@@ -35,7 +35,7 @@ const LEASES: Route[] = [
 const ONCE: Route[] = ['GET once', 'POST once/begin', 'POST once/complete'];
 const RATES: Route[] = ['GET rates', 'POST rates/reserve', 'POST rates/settle'];
 const COMMITS: Route[] = ['GET commits', 'POST commits', 'POST uploads'];
-const NAMES: Route[] = ['GET nameservice', 'POST nameservice/publish'];
+const NAMESERVICE: Route[] = ['GET nameservice', 'POST nameservice/publish'];
 
 /** The parameters are literal, so all conditions are constant, and CDK's validation reports each. Versions without `Validations` do not validate. */
 const CONSTANT_CONDITIONS = ['W1028', 'W8003', 'W9052', 'W9053'];
@@ -112,7 +112,7 @@ export class Holdfast extends Construct {
 
   /** Lets a role publish to the nameservice, and read it. @param namespace as for `grantAcquire` */
   grantPublish(grantee: IGrantable, namespace?: string): Grant {
-    return this.grant(grantee, NAMES, namespace);
+    return this.grant(grantee, NAMESERVICE, namespace);
   }
 
   /**

@@ -66,9 +66,9 @@ const repairOperations = () =>
     operation('purge', { expected: z.nullable(seenRecord()) }),
   ] as const;
 
-export const repairNamesInput = () => {
+export const repairAliasInput = () => {
   const options = repairOperations();
   const ops = options.flatMap(({ def }) => def.shape.op.def.values);
   return z.discriminatedUnion('op', options, unknownOperation(ops));
 };
-export type RepairNamesInput = z.infer<ReturnType<typeof repairNamesInput>>;
+export type RepairAliasInput = z.infer<ReturnType<typeof repairAliasInput>>;

@@ -8,8 +8,8 @@ import type { RecordPage } from '../../../shared/nameservice/list.ts';
 import { publishName } from '../../../shared/nameservice/publish.ts';
 import { readAliasOrList } from '../../../shared/nameservice/read.ts';
 import type { NameserviceRecord } from '../../../shared/nameservice/record.ts';
-import { repairNamesInput } from '../../../shared/nameservice/repair-inputs.ts';
-import { repairName } from '../../../shared/nameservice/repair-names.ts';
+import { repairAlias } from '../../../shared/nameservice/repair-alias.ts';
+import { repairAliasInput } from '../../../shared/nameservice/repair-inputs.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -17,7 +17,7 @@ import { ManualClock } from '../time/clock.ts';
 
 type Item = Record<string, AttributeValue>;
 
-const [toPublish, toRead, toRepair] = [publishInput(), readNamesInput(), repairNamesInput()];
+const [toPublish, toRead, toRepair] = [publishInput(), readNamesInput(), repairAliasInput()];
 
 /** Stands in for the network: it receives a command and its input, and answers itself or passes the command on. */
 type Interceptor = (command: string, input: never, next: (input?: object) => Promise<object>) => Promise<object>;
@@ -49,7 +49,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
   const { table } = dependencies;
   const published = documented('publish', publishName(dependencies));
   const read = documented('readNames', readAliasOrList(dependencies));
-  const repaired = documented('repairNames', repairName(dependencies));
+  const repaired = documented('repairNames', repairAlias(dependencies));
   const direct = testClient();
 
   return {
