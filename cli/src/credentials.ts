@@ -8,20 +8,20 @@ import { SEARCH_PROGRAM } from './aws/program.ts';
 import { EXIT } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 
-/** How long before their expiry new credentials are searched, in milliseconds. The old ones are used until the new ones are found. */
+/** How long before credentials expire the search for new ones begins, in milliseconds. The old ones are used until the new ones are found. */
 const EARLY_MS = 300_000;
 
 /** How long a search may take, in milliseconds. It may be slow, because a source may be a program that calls an identity provider. */
 const SEARCH_MS = 30_000;
 
 /** The credentials in the environment, unless the configuration names a profile, which takes precedence. */
-function ofEnvironment(awsProfile: string | undefined, env: NodeJS.ProcessEnv): FoundCredentials | undefined {
+function environmentCredentials(awsProfile: string | undefined, env: NodeJS.ProcessEnv): FoundCredentials | undefined {
   const credentials = awsProfile ? undefined : credentialsIn(env);
   return credentials && { credentials, source: 'environment (AWS_ACCESS_KEY_ID)' };
 }
 
 /**
- * Finds AWS credentials for each request: in the environment, otherwise with the AWS providers. Credentials that will expire are searched again before that.
+ * Finds AWS credentials for each request: in the environment, otherwise with the AWS providers. Searches for new credentials before the old ones expire.
  * @param awsProfile the only source, if it is given
  * @returns a function that rejects with a Failure if there are no credentials
  */
@@ -29,7 +29,7 @@ export function credentialsFrom(
   awsProfile: string | undefined,
   env: NodeJS.ProcessEnv,
 ): () => Promise<FoundCredentials> {
-  const own = ofEnvironment(awsProfile, env);
+  const own = environmentCredentials(awsProfile, env);
   if (own) return async () => own;
   let known: FoundCredentials | undefined;
   let search: Search | undefined;
@@ -67,10 +67,10 @@ class Search {
       stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
       signal: AbortSignal.timeout(SEARCH_MS),
     });
-    this.#child.on('error', () => {}); // then the answer is empty
+    this.#child.on('error', () => {}); // Without a listener, a failed start would end this process. The failure shows as an empty answer.
     this.#pipe = this.#child.stdio[3] as Socket;
     this.result = text(this.#pipe).then((answer) => {
-      const given: FoundCredentials | string = answer ? JSON.parse(answer) : silence();
+      const given: FoundCredentials | string = answer ? JSON.parse(answer) : whyNoAnswer();
       if (typeof given !== 'string') return given;
       const environment = awsProfile ? '' : 'environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; ';
       throw new Failure(`no AWS credentials and no HOLDFAST_TOKEN: ${environment}${given}`, EXIT.forbidden);
@@ -86,7 +86,7 @@ class Search {
 }
 
 /** The reason why a search gave no answer. */
-const silence = (): string =>
+const whyNoAnswer = (): string =>
   existsSync(SEARCH_PROGRAM)
     ? `the other sources gave no answer in ${SEARCH_MS / 1000} s`
     : `${SEARCH_PROGRAM}, a part of this command, is missing`;

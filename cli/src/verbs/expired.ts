@@ -27,7 +27,7 @@ const KINDS: readonly Kind[] = [
 const REPORT: Option = { value: 'ID', help: 'the report to use (the last complete one)' };
 
 /** How many times a clean-up without progress is tried again, and after how many milliseconds. */
-const TRIES = 5;
+const MAX_TRIES = 5;
 const PAUSE_MS = 1000;
 
 export const report: Verb = {
@@ -137,7 +137,7 @@ export const clean: Verb = {
       progress.show(`${dryRun ? 'checked' : 'cleaned'} ${count(pages)} records`);
       const isStuck = page.nextCursor === cursor && page.stoppedBy !== null;
       tries = isStuck ? tries + 1 : 0;
-      if (tries > TRIES) throw new Failure(`the clean-up makes no progress (${page.stoppedBy})`, EXIT.noAnswer);
+      if (tries > MAX_TRIES) throw new Failure(`the clean-up makes no progress (${page.stoppedBy})`, EXIT.noAnswer);
       if (page.stoppedBy && page.stoppedBy !== 'time') await sleep(PAUSE_MS);
       cursor = page.nextCursor;
     } while (cursor !== null);

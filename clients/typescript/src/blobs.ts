@@ -10,13 +10,14 @@ export const MAX_BODY_BYTES = 1024 ** 2;
 const UPLOAD_MS = 600_000;
 
 /** How many bytes become text at a time, because a call can have only a limited number of arguments. */
-const PART = 0x8000;
+const CHUNK_BYTES = 0x8000;
 
 /** The content fields of a commit that is small enough for its own body. */
 export async function bodyOf(content: Blob): Promise<{ body: string; encoding: 'base64' }> {
   const bytes = new Uint8Array(await content.arrayBuffer());
   let binary = '';
-  for (let at = 0; at < bytes.length; at += PART) binary += String.fromCharCode(...bytes.subarray(at, at + PART));
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES)
+    binary += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
   return { body: btoa(binary), encoding: 'base64' };
 }
 

@@ -61,10 +61,13 @@ export interface Lease extends AsyncDisposable {
   readonly leaseId: string;
   /** Who held the key before, and how that grant ended. After `expired` or `broken`, the work may be half done: clean up, or continue it. */
   readonly previous: Acquired['previous'];
-  /** A permit has these four: its mode, limit and weight, and what all permits weighed together when it was granted. A lease has none of them. */
+  /** The mode of a permit. Undefined for a lease. */
   readonly mode: Acquired['mode'];
+  /** The limit that a permit was acquired with. Undefined for a lease. */
   readonly limit: Acquired['limit'];
+  /** How much of the limit a permit takes. Undefined for a lease. */
   readonly weight: Acquired['weight'];
+  /** What all permits of the key weighed together when this one was granted, itself included. Undefined for a lease. */
   readonly used: Acquired['used'];
   /** Both limits, if the grant before named another limit: you are changing the limit, or callers disagree by mistake. Otherwise undefined. */
   readonly limitChanged: Acquired['limitChanged'];

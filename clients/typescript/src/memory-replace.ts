@@ -35,7 +35,7 @@ export class MemoryReplace {
     if (before && before.requestId !== requestId) {
       this.#supersededBy.set(before.requestId, holder);
       const at = line.findIndex(({ request: waiting }) => waiting.requestId === before.requestId);
-      // The rejected promise would take the waiter out only later, and a release before that would serve it.
+      // Take the waiter out now: the rejection does so only later, and a release in between would serve the superseded waiter.
       if (at >= 0) line.splice(at, 1)[0]?.reject(this.#superseded(holder));
     }
     for (const grant of grants)
