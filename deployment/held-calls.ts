@@ -4,7 +4,7 @@ import type { Aws } from './aws.ts';
 import type { Values } from './values.ts';
 
 /** The share of the account's concurrency that waiting calls may use without a warning. */
-const SHARE = 1 / 5;
+const WARNING_SHARE = 1 / 5;
 
 /**
  * Warns if waiting calls could use so much of the account's concurrency that heartbeats and releases cannot run. A new account may have only 10.
@@ -15,7 +15,7 @@ export async function heldCallWarnings({ lambda }: Aws, values: Values): Promise
   const settings = await lambda.send(new GetAccountSettingsCommand({})).catch(() => undefined);
   const concurrency = settings?.AccountLimit?.ConcurrentExecutions;
   if (concurrency === undefined) return [];
-  const advised = Math.floor(concurrency * SHARE);
+  const advised = Math.floor(concurrency * WARNING_SHARE);
   return held <= advised
     ? []
     : [`${tooMany(held, concurrency)} Ask AWS for a higher concurrency, or add --param maxHeldCalls=${advised}`];

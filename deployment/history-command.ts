@@ -6,7 +6,7 @@ import { nameOf } from '../cli/src/verbs/texts.ts';
 import { type Aws, connect } from './aws.ts';
 import { existingStack, outputOf } from './drain.ts';
 import { exitCodeOf, only, Refusal } from './failure.ts';
-import { historyOf, type KeyEvent, LOGGING, queryOf } from './history.ts';
+import { historyOf, type KeyEvent, LOGGING_FUNCTION_OUTPUTS, queryOf } from './history.ts';
 import { locationOf, TEXTS } from './stage-commands.ts';
 
 const SWITCH = { type: 'boolean', default: false } as const;
@@ -58,7 +58,7 @@ async function linesOf(
   const logs = new CloudWatchLogsClient({ region: aws.region, maxAttempts: 5 });
   const query = new StartQueryCommand({
     logGroupNames: [
-      ...LOGGING.map((output) => `/aws/lambda/${outputOf(stack, output)}`),
+      ...LOGGING_FUNCTION_OUTPUTS.map((output) => `/aws/lambda/${outputOf(stack, output)}`),
       outputOf(stack, 'AuditLogGroupName'),
     ],
     startTime: Math.floor(since.getTime() / 1000),

@@ -36,7 +36,7 @@ interface Line {
 }
 
 /** The outputs of the stack that name the functions which log grants and their ends. Functions that operators call have a log group of their own. */
-export const LOGGING = ['Acquire', 'Release', 'Withdraw', 'RepairQueues', 'ExecutionEnded'].map(
+export const LOGGING_FUNCTION_OUTPUTS = ['Acquire', 'Release', 'Withdraw', 'RepairQueues', 'ExecutionEnded'].map(
   (name) => `${name}FunctionName`,
 );
 
@@ -55,7 +55,7 @@ export function historyOf(key: string, messages: readonly string[]): KeyEvent[] 
     .flatMap((text) => lineIn(text, key))
     .toSorted((one, other) => compare(one.timestamp, other.timestamp));
   const events = new Map<string, KeyEvent>();
-  for (const event of lines.flatMap((line) => [...ofFence(line)])) {
+  for (const event of lines.flatMap((line) => [...eventsWithFence(line)])) {
     const name = `${event.fence} ${event.event}`;
     const known = events.get(name);
     // A grant may be logged twice: by the hand-off, and by the call that claims it.
@@ -79,7 +79,7 @@ function lineIn(text: string, key: string): Line[] {
 }
 
 /** A line can show a grant with the end of the grant before it, or the break of a grant. */
-function* ofFence({
+function* eventsWithFence({
   message,
   timestamp: at,
   function: name,

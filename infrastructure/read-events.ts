@@ -22,7 +22,7 @@ export interface Queue {
   delaySeconds: number;
   visibilitySeconds: number;
   /** How often the queue delivers a message at most. */
-  mostDeliveries: number;
+  maxDeliveries: number;
 }
 
 /** Where a rule sends an event: to a queue, or to a function by its name. */
@@ -83,7 +83,7 @@ export function eventResources(
       id,
       delaySeconds: Number(Properties.DelaySeconds ?? 0),
       visibilitySeconds: Number(Properties.VisibilityTimeout ?? 30),
-      mostDeliveries: Number(Properties.RedrivePolicy?.maxReceiveCount ?? 3),
+      maxDeliveries: Number(Properties.RedrivePolicy?.maxReceiveCount ?? 3),
     })),
     rules: ofType('AWS::Events::Rule').flatMap(([, { Properties }]) => {
       if (!Properties.EventPattern || Properties.State === 'DISABLED') return [];

@@ -9,7 +9,7 @@ import type { Route } from './route.ts';
 import { type InFlight, type Listing, reader } from './service.ts';
 
 /** How often the commits are read. Each read scans the table of commit records. */
-const EVERY_MS = 5000;
+const POLL_EVERY_MS = 5000;
 
 /** The id of a row. Two commits of one path may be under way if they expect different states of the object. */
 const idOf = ({ path, expectedEtag, commitId }: InFlight) => [path, expectedEtag, commitId].join('\n');
@@ -48,7 +48,7 @@ const readCommits = reader<InFlight>('readInFlight', 'commits');
 export function CommitsView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   const polled = usePolled(readCommits, {
-    everyMs: EVERY_MS,
+    everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) => rows.map(idOf).sort().join(),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.path, row]));

@@ -10,7 +10,7 @@ import { call, Problem, problemOf, type ReportPage } from './service.ts';
 import { counted, kindName, nameOf } from './texts.ts';
 
 /** How often the report is read. By default, a new report is made each quarter of an hour. */
-const EVERY_MS = 30_000;
+const POLL_EVERY_MS = 30_000;
 const MAX_PAGES = 5;
 
 /** The last complete report, with the rows that are shown. */
@@ -33,7 +33,7 @@ async function readReport(signal: AbortSignal): Promise<Report | null> {
 
 /** The tab Expired: the expired records, who left them and why, and their clean-up. */
 export function ExpiredView({ route }: { route: Route }) {
-  const polled = usePolled(readReport, { everyMs: EVERY_MS });
+  const polled = usePolled(readReport, { everyMs: POLL_EVERY_MS });
   return html`<section aria-label="Expired records">
     <${Loaded} polled=${polled}>${(report: Report | null) => html`<${ReportView} report=${report} route=${route} onChange=${polled.refresh} />`}<//>
   </section>`;

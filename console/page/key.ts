@@ -23,14 +23,14 @@ import { Permits } from './permits.ts';
 import { call, type Granted, type Key, type Waiter } from './service.ts';
 import { counted, duration } from './texts.ts';
 
-const EVERY_MS = 2000;
+const POLL_EVERY_MS = 2000;
 const MAX_WAITERS = 100;
 
 const ask = (key: string, signal: AbortSignal) =>
   call('readLeases', { key, waiters: true, limit: MAX_WAITERS }, signal) as Promise<Key>;
 
 /** One key, with its holders and its line. */
-export const KeyDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
+export const KeyDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: POLL_EVERY_MS }}>
   ${(read: Key, at: number, onChange: () => void) => html`
     ${read.cap && html`<${CapNotice} cap=${read.cap} />`}
     ${
@@ -66,8 +66,8 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
       ${children}
       ${state !== 'free' && html`<dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>`}
       <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
-      ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} names />, <${Since} instant=${acquiredAt} /></dd>`}
-      ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
+      ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} showsZone />, <${Since} instant=${acquiredAt} /></dd>`}
+      ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} showsZone /></dd>`}
       ${lease.brokenAt && html`<dt>Broken</dt><dd><${BrokenBy} at=${lease.brokenAt} by=${lease.brokenBy} /></dd>`}
       ${lease.supersededBy && html`<dt>Superseded by</dt><dd class="mono"><${Who} holder=${lease.supersededBy} /></dd>`}
       ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat adds</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
@@ -100,7 +100,7 @@ function Before({ previous: { holder, ended, at, by } }: { previous: NonNullable
   const how =
     ended === 'broken' || ended === 'superseded'
       ? html`${ended} <${BrokenBy} at=${at} by=${by} />`
-      : html`${ENDED[ended]} <${At} instant=${at} names />`;
+      : html`${ENDED[ended]} <${At} instant=${at} showsZone />`;
   return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }
 

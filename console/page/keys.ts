@@ -12,7 +12,7 @@ import type { Route } from './route.ts';
 import { type ListedKey, type Listing, reader } from './service.ts';
 import { isShared, nameOf, roomText, stateText } from './texts.ts';
 
-const EVERY_MS = 2000;
+const POLL_EVERY_MS = 2000;
 
 const readKeys = reader<ListedKey>('readLeases', 'leases');
 
@@ -107,7 +107,7 @@ export function KeysView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   const { key } = route;
   const polled = usePolled(readKeys, {
-    everyMs: EVERY_MS,
+    everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) =>
       rows
         .map((row) => [row.key, row.state, row.ending, row.fence, row.waiting, row.used, row.cap?.since].join())

@@ -150,9 +150,9 @@ function Head<Row>({
 
 /** How many rows are drawn: those near the screen, because drawing a thousand at each refresh would take a tenth of a second. */
 const DRAWN = 100;
-/** This many of the drawn rows are above the screen. */
-const ABOVE = 20;
-const STEP = 10;
+/** How many of the drawn rows are above the screen. */
+const ROWS_DRAWN_ABOVE = 20;
+const SCROLL_STEP_ROWS = 10;
 
 /** Says which rows to draw, and how high a row is. Empty rows stand for those above and below, so that the page scrolls as if all were drawn. */
 function useNearRows(count: number) {
@@ -162,8 +162,8 @@ function useNearRows(count: number) {
   useEffect(() => {
     let one = 1;
     const follow = () => {
-      const top = -(body.current?.getBoundingClientRect().top ?? 0) / one - ABOVE;
-      setFrom(Math.ceil(top / STEP) * STEP);
+      const top = -(body.current?.getBoundingClientRect().top ?? 0) / one - ROWS_DRAWN_ABOVE;
+      setFrom(Math.ceil(top / SCROLL_STEP_ROWS) * SCROLL_STEP_ROWS);
     };
     const measure = () => {
       const rows = body.current?.querySelectorAll('[aria-rowindex]') ?? [];

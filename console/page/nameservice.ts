@@ -8,7 +8,7 @@ import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { type Listing, type NameRecord, reader } from './service.ts';
 
-const EVERY_MS = 5000;
+const POLL_EVERY_MS = 5000;
 
 const FILTERS: Record<string, { label: string; has(record: NameRecord): boolean }> = {
   live: { label: 'In use', has: ({ retracted }) => !retracted },
@@ -59,7 +59,7 @@ const readRecords = reader<NameRecord>('readNames', 'records');
 export function NameserviceView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   const polled = usePolled(readRecords, {
-    everyMs: EVERY_MS,
+    everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) => rows.map(({ alias, updatedAt }) => alias + updatedAt).join(),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.alias, row]));

@@ -9,7 +9,7 @@ import type { Route } from './route.ts';
 import { call, type Listing, type OnceKey, reader } from './service.ts';
 import { stateText } from './texts.ts';
 
-const EVERY_MS = 5000;
+const POLL_EVERY_MS = 5000;
 
 /** The slot that a row shows: the one for which a caller works, or the last one. */
 interface Slot {
@@ -77,7 +77,7 @@ const columns = (route: Route): Table<OnceKey>['columns'] => [
 const ask = (key: string, signal: AbortSignal) => call('readOnce', { key }, signal) as Promise<OnceKey>;
 
 /** One key of `once`: who works or has worked for which slot, and the slot that is done, with its result. */
-const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
+const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: POLL_EVERY_MS }}>
   ${(read: OnceKey, at: number, onChange: () => void) => {
     const { slot, done, result = null, cap } = read;
     const isDone = slotOf(read).state === 'done';
@@ -91,8 +91,8 @@ const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask,
         ? html`<dl class="facts">
       <dt>Slot</dt><dd class="mono">${done.slot}</dd>
       <dt>By</dt><dd class="mono">${done.by === null ? None('no name') : html`<${Who} holder=${done.by} />`}</dd>
-      <dt>When</dt><dd><${At} instant=${done.at} names />, <${Since} instant=${done.at} /></dd>
-      <dt>Result kept until</dt><dd><${At} instant=${done.keptUntil} names /></dd>
+      <dt>When</dt><dd><${At} instant=${done.at} showsZone />, <${Since} instant=${done.at} /></dd>
+      <dt>Result kept until</dt><dd><${At} instant=${done.keptUntil} showsZone /></dd>
       <dt>Result</dt><dd class="wide"><pre tabindex="0" aria-label="Result">${JSON.stringify(result, null, 2)}</pre></dd>
     </dl>`
         : html`<p class="quiet">No slot is done, or its result is no longer kept.</p>`
@@ -112,7 +112,7 @@ const texts = ({ key, slot, holder, done, cap }: OnceKey) => [
 export function OnceView({ route }: { route: Route }) {
   const { key } = route;
   const polled = usePolled(readKeys, {
-    everyMs: EVERY_MS,
+    everyMs: POLL_EVERY_MS,
     fingerprint,
   });
   const empty = html`No caller has begun a slot. To do some work once a day:<${First} words="run hello --once-per 1d" work="date" />`;

@@ -7,7 +7,7 @@ import type { Route } from './route.ts';
 import { type Listing, type RateKey, reader } from './service.ts';
 import { capText, clockTime, duration, ratesText } from './texts.ts';
 
-const EVERY_MS = 5000;
+const POLL_EVERY_MS = 5000;
 
 const texts = ({ key, rates, by, cap }: RateKey) => [key, by, ratesText(rates), cap ? cap.reason : null];
 const idOf = ({ key }: RateKey) => key;
@@ -61,7 +61,7 @@ const readRates = reader<RateKey>('readRates', 'keys');
 /** The tab Rates: the keys that have rates, and until when each is used up. */
 export function RatesView({ route }: { route: Route }) {
   const polled = usePolled(readRates, {
-    everyMs: EVERY_MS,
+    everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) =>
       rows.map(({ key, paidUntil, open, cap }) => [key, paidUntil, open, cap?.since].join()).join('\n'),
   });
