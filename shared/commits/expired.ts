@@ -28,7 +28,7 @@ const isObservation = aliased('begins_with(#etag, :observation) AND attribute_ty
  * first seen.
  */
 export const COMMITS = tableSource<'commit' | 'firstSight'>({
-  place: ({ commitsTable }) => commitsTable,
+  location: ({ commitsTable }) => commitsTable,
   kinds: ['commit', 'firstSight'],
   key: ['path', 'etag'],
   attributes: [...IDENTITY, 'commit_id'],
@@ -66,10 +66,10 @@ const MAX_LISTED = 1000;
 
 /** Staged uploads that were not committed. */
 export const UPLOADS: ExpirySource<'upload'> = {
-  place: ({ bucket }) => bucket,
+  location: ({ bucket }) => bucket,
   kinds: ['upload'],
   segmented: false,
-  page: async ({ s3, places: { bucket }, pageRows, clock }, { after }, call) => {
+  page: async ({ s3, locations: { bucket }, pageRows, clock }, { after }, call) => {
     const now = clock.now();
     const command = new ListObjectsV2Command({
       Bucket: bucket,
@@ -91,7 +91,7 @@ export const UPLOADS: ExpirySource<'upload'> = {
   },
   // S3 deletes on the condition of an ETag only, and the same bytes have the same ETag if they are uploaded again. So
   // the time of the upload is read before.
-  remove: async ({ s3, places: { bucket } }, { key: { path = '' }, identity }, call) => {
+  remove: async ({ s3, locations: { bucket } }, { key: { path = '' }, identity }, call) => {
     const [etag, modifiedAt] = [identity?.etag, identity?.modifiedAt].map((value) =>
       value && 'S' in value ? value.S : '',
     );

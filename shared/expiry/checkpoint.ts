@@ -1,7 +1,7 @@
 import type { Item } from '../aws/dynamodb.ts';
 import { REPORTS_FOLDER } from '../folders.ts';
 import { instant } from '../surroundings/clock.ts';
-import type { Places } from './sources/source.ts';
+import type { ReportedLocations } from './sources/source.ts';
 import { addTally, type HeldLeases, noTallies, type Summary, type Tallies } from './summary.ts';
 
 /** A part of a source that is scanned on its own, and how far the scan has come. */
@@ -38,7 +38,7 @@ export interface Checkpoint {
   startedAt: number;
   finishedAt: number | null;
   /** The tables and the bucket that the report is about. */
-  places: Places;
+  locations: ReportedLocations;
   /** The fence of the run that wrote the checkpoint. */
   fence: number;
   /** The number of the write, so that two writes never have the same bytes and ETag. */

@@ -2,13 +2,13 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import type { Clock } from '../surroundings/clock.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { Sources } from './kinds.ts';
-import type { Margins, Places, SourceReader, Stores } from './sources/source.ts';
+import type { Margins, ReportedLocations, SourceReader, Stores } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
 /** What reading a report needs. */
 export interface ReportStoreDependencies {
   s3: S3Client;
-  places: Places;
+  locations: ReportedLocations;
 }
 
 /** What the clean-up needs. */

@@ -6,7 +6,7 @@ import { systemIds } from '../surroundings/ids.ts';
 import { announceReport } from './announcement.ts';
 import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
 import { measureReport } from './metrics.ts';
-import type { Places } from './sources/source.ts';
+import type { ReportedLocations } from './sources/source.ts';
 
 /** How many rows a page has. Even with the longest keys, all segments together then hold a few megabytes. */
 const PAGE_ROWS = 1000;
@@ -51,10 +51,10 @@ export function cleaningFromEnvironment(
 
 /** The dependencies of the deployed call that reads reports. @throws Error that names a missing or wrong variable */
 export function readingFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportStoreDependencies {
-  return { s3: s3Client(), places: places(env) };
+  return { s3: s3Client(), locations: locations(env) };
 }
 
-function places(env: NodeJS.ProcessEnv): Places {
+function locations(env: NodeJS.ProcessEnv): ReportedLocations {
   return {
     leasesTable: requiredString('LEASES_TABLE', env),
     commitsTable: requiredString('COMMITS_TABLE', env),

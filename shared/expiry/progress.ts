@@ -16,7 +16,7 @@ import {
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
 import type { ExpiredRow } from './sources/rows.ts';
-import type { Places } from './sources/source.ts';
+import type { ReportedLocations } from './sources/source.ts';
 import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
 
@@ -62,7 +62,7 @@ export class Progress {
 
   private constructor(dependencies: ReportDependencies, fence: number, { checkpoint, etag }: FoundState) {
     this.#dependencies = dependencies;
-    this.#store = reportStore(dependencies.s3, dependencies.places.bucket);
+    this.#store = reportStore(dependencies.s3, dependencies.locations.bucket);
     this.#fence = fence;
     this.#checkpoint = checkpoint;
     this.#etag = etag;
@@ -73,12 +73,12 @@ export class Progress {
    * @throws HoldfastError LeaseLost (a later run has begun), Throttled, Unavailable, OutcomeUnknown
    */
   static async open(dependencies: ReportDependencies, fence: number, call: Call): Promise<Progress> {
-    const { s3, places, clock, giveUpAfterMs } = dependencies;
-    const store = reportStore(s3, places.bucket);
+    const { s3, locations, clock, giveUpAfterMs } = dependencies;
+    const store = reportStore(s3, locations.bucket);
     for (let tries = 1; tries <= MAX_STORE_TRIES; tries++) {
       const stored = await store.get(CHECKPOINT, call);
       const before = stored && parseCheckpoint(stored.text);
-      const isSame = before !== undefined && isAbout(places, before);
+      const isSame = before !== undefined && isAbout(locations, before);
       if (isSame && before.fence >= fence) break; // a fence says nothing about a lease in another table
       const continues = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
       if (before && !continues && !isPublished(before)) await publishReport(store, before, call);
@@ -94,7 +94,7 @@ export class Progress {
   }
 
   get summary(): Summary {
-    return summaryOf(this.#checkpoint, this.#dependencies.places.bucket);
+    return summaryOf(this.#checkpoint, this.#dependencies.locations.bucket);
   }
 
   /** Whether the bus has accepted the events of all complete reports. */
@@ -142,7 +142,7 @@ export class Progress {
     for (const reportId of unannounced) {
       const stored = await this.#store.get(reportKey(reportId), call);
       const report = stored && parseCheckpoint(stored.text);
-      const summary = report && summaryOf(report, this.#dependencies.places.bucket);
+      const summary = report && summaryOf(report, this.#dependencies.locations.bucket);
       if (summary && !(await this.#isAnnounced(summary, call))) break;
       sent.push(reportId); // even if the lifecycle has deleted the report: then there is nothing to announce
     }
@@ -205,25 +205,25 @@ function withPending(segment: Segment, pending: PendingPages, run: Segment['runs
  * Whether a checkpoint is about the same tables and bucket. It may be about others after a new deployment, or if two
  * deployments share the bucket, and then its positions mean nothing.
  */
-const isAbout = (places: Places, { places: reported }: Checkpoint) =>
-  Object.entries(places).every(([name, place]) => reported?.[name as keyof Places] === place);
+const isAbout = (locations: ReportedLocations, { locations: reported }: Checkpoint) =>
+  Object.entries(locations).every(([name, location]) => reported?.[name as keyof ReportedLocations] === location);
 
 /** Whether a report is surely stored under its own key: a report is stored there before it is announced. */
 const isPublished = ({ finishedAt, owed: unannounced, reportId }: Checkpoint) =>
   finishedAt !== null && !unannounced.includes(reportId);
 
 function newReport(
-  { clock, ids, places, segments, sources }: ReportDependencies,
+  { clock, ids, locations, segments, sources }: ReportDependencies,
   before: Checkpoint | undefined,
 ): Checkpoint {
   const startedAt = clock.now();
-  const deployed = Object.entries(sources).filter(([, source]) => source.place(places) !== undefined);
+  const deployed = Object.entries(sources).filter(([, source]) => source.location(locations) !== undefined);
   return {
     format: FORMAT,
     reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
     startedAt,
     finishedAt: null,
-    places,
+    locations,
     fence: 0,
     sequence: before?.sequence ?? 0,
     owed: before?.owed ?? [],

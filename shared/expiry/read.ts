@@ -27,7 +27,7 @@ const MAX_PARTS = 20;
 export function readReport(dependencies: ReportStoreDependencies) {
   return async ({ kind, limit = DEFAULT_LIMIT, ...which }: ReadReportInput, call: Call): Promise<ReportPage> => {
     const report = await openReport(dependencies, which, call);
-    const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
+    const summary = summaryOf(report.checkpoint, dependencies.locations.bucket);
     const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the other fields of a row are small
     const pageUntil = (nextCursor: string | null): ReportPage => ({ ...callersSummary(), rows: page.rows, nextCursor });
     const callersSummary = () => {

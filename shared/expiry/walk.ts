@@ -38,14 +38,14 @@ interface Step {
  * @throws HoldfastError NotFound, InvalidRequest (cursor), Throttled, Unavailable
  */
 export async function openReport(
-  { s3, places }: ReportStoreDependencies,
+  { s3, locations }: ReportStoreDependencies,
   { reportId, cursor }: { reportId?: string | undefined; cursor?: string | undefined },
   call: Call,
 ): Promise<OpenReport> {
   const position = cursor === undefined ? undefined : decodePosition(cursor);
   if (position && reportId !== undefined && position.reportId !== reportId)
     throw invalidRequest([{ path: 'cursor', message: 'belongs to another report: leave it out' }]);
-  const store = reportStore(s3, places.bucket);
+  const store = reportStore(s3, locations.bucket);
   const wanted = position?.reportId ?? reportId;
   const checkpoint = await findCheckpoint(store, wanted, call);
   if (!checkpoint)

@@ -182,7 +182,7 @@ function abandonedRow(
  * the line ends the grants whose room it needs.
  */
 export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
-  { dynamodb, places: { leasesTable: table } },
+  { dynamodb, locations: { leasesTable: table } },
   { key: { key = '' }, identity },
   call,
 ) => {

@@ -85,7 +85,7 @@ type LockKind = (typeof LOCK_KINDS)[number];
 const hasLeaseVersion: Condition = { expression: 'attribute_exists(lease_version)' };
 
 const deleteRecord = remover<LockKind>({
-  place: ({ leasesTable }) => leasesTable,
+  location: ({ leasesTable }) => leasesTable,
   key: ['key'],
   // A marked record is left to the line. A capped record is left alone because the cap would go with it.
   deletable: (kind) => all(isUnmarked, isNotCapped, ...(kind.startsWith('abandoned') ? [hasLeaseVersion] : [])),
@@ -102,14 +102,14 @@ const finderOf = (item: Item) => (isOnceRecord(item.key?.S ?? '') ? findRun : fi
  * holders are not fixed.
  */
 export const LOCKS: ExpirySource<LockKind> = {
-  place: ({ leasesTable }) => leasesTable,
+  location: ({ leasesTable }) => leasesTable,
   kinds: LOCK_KINDS,
   segmented: true,
   page: async (reader, start, call) => {
-    const { clock, margins, places } = reader;
+    const { clock, margins, locations } = reader;
     const now = clock.now();
     const filter = expiredGrants(now, margins);
-    const { items, ...page } = await scanTable(reader, { ...start, table: places.leasesTable, filter }, call);
+    const { items, ...page } = await scanTable(reader, { ...start, table: locations.leasesTable, filter }, call);
     const found = items.map((item): Found<LockKind> & { key: string } => ({
       key: onceKeyOf(item.key?.S ?? ''),
       ...finderOf(item)(item, now, margins),
@@ -144,7 +144,7 @@ const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
  * a task. Both are secrets, so only the filter checks for them, and the scan does not read them.
  */
 export const WAITERS = tableSource<'waiter'>({
-  place: ({ waitersTable }) => waitersTable,
+  location: ({ waitersTable }) => waitersTable,
   kinds: ['waiter'],
   key: ['key', 'ticket'],
   attributes: [...WAITER_IDENTITY, 'holder', 'weight'],

@@ -23,7 +23,7 @@ const isPartOfRecord = aliased(
 );
 
 export const NAMESERVICE = tableSource<'nameserviceRow'>({
-  place: ({ nameserviceTable }) => nameserviceTable,
+  location: ({ nameserviceTable }) => nameserviceTable,
   kinds: ['nameserviceRow'],
   key: ['pk', 'sk'],
   attributes: IDENTITY,

@@ -34,9 +34,9 @@ beforeAll(async () => {
   const [leases, commits, names] = await Promise.all(worlds);
   leaseHandlers = leases.handlers;
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
-  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
+  const locations = { ...tables, waitersTable: undefined, bucket: commits.bucket };
   // The clock of the report is two hours ahead.
-  const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, places });
+  const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, locations });
   const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
   [api, cli] = await Promise.all([
     startApi({

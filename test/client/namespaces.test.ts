@@ -14,7 +14,7 @@ const world = await namespaceWorld();
 const [api, lambda] = await Promise.all([startApi(world.handlers), startLambdaApi(world.handlers, 'test-')]);
 afterAll(() => Promise.all([world.stop(), api.stop(), lambda.stop()]));
 
-const { leasesTable, waitersTable } = world.places;
+const { leasesTable, waitersTable } = world.locations;
 const overLambda = lambdaTransport({ client: new LambdaClient({ endpoint: lambda.url }), functions: 'test-' });
 const direct = directTransport({ client: testClient(), leasesTable, waitersTable });
 

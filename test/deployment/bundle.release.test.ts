@@ -305,8 +305,8 @@ it.concurrent('the built bundles report expired records by metrics and an event,
   expect,
 }) => {
   const bus = await eventBus();
-  const { places, putLease } = await expiryWorld();
-  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
+  const { locations, putLease } = await expiryWorld();
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = locations;
   await putLease(expiredLease('stuck', Date.now() - 7_200_000));
   const settings = {
     ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '' },

@@ -111,7 +111,7 @@ describe('pages', () => {
     const holder = S('\u0001'.repeat(256));
     for (let at = 0; at < keys.length; at += 25) {
       const puts = keys.slice(at, at + 25).map((key) => ({ PutRequest: { Item: lease(key, T, { holder }) } }));
-      const RequestItems = { [world.places.leasesTable]: puts };
+      const RequestItems = { [world.locations.leasesTable]: puts };
       await world.dependencies.dynamodb.send(new BatchWriteItemCommand({ RequestItems }));
     }
     await throughTask(report, {});
@@ -160,8 +160,8 @@ describe('EventBridge', () => {
 
   it('EventBridge receives failures, which end in the dead-letter queue', async () => {
     const world = await expiryWorld();
-    const places = { ...world.places, nameserviceTable: 'test-nameservice-missing' };
-    const broken = await expiryWorld({ places });
+    const locations = { ...world.locations, nameserviceTable: 'test-nameservice-missing' };
+    const broken = await expiryWorld({ locations });
     await expect(broken.handlers().report(scheduled, lambdaContext())).rejects.toMatchObject({ name: 'Unavailable' });
   });
 
@@ -214,7 +214,7 @@ describe('EventBridge', () => {
     const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce });
     await world.report();
-    const store = reportStore(world.dependencies.s3, world.places.bucket);
+    const store = reportStore(world.dependencies.s3, world.locations.bucket);
     const { text = '', etag } = (await store.get(CHECKPOINT, call())) ?? {};
     const owed = Array.from({ length: 96 }, (_, at) => `20250101T0000000${String(at).padStart(2, '0')}Z-earlier0`);
     for (const reportId of owed)
@@ -232,7 +232,7 @@ describe('EventBridge', () => {
     const world = await newWorld();
     const { report } = world.handlers();
     await report(scheduled, lambdaContext());
-    const store = reportStore(world.dependencies.s3, world.places.bucket);
+    const store = reportStore(world.dependencies.s3, world.locations.bucket);
     const { text = '', etag } = (await store.get(CHECKPOINT, call())) ?? {};
     const later = { ...JSON.parse(text), fence: Number.MAX_SAFE_INTEGER };
     await store.replace(CHECKPOINT, { text: JSON.stringify(later), before: etag }, call());

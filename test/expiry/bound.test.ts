@@ -5,13 +5,13 @@ import { call, newBucket } from '../support/emulators/aws.ts';
 import type { EndStatus } from '../support/emulators/step-functions.ts';
 import { post } from '../support/stack/adapters.ts';
 import { aFew, isFull } from '../support/time/rounds.ts';
-import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
+import { expiryWorld, newLocations } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const HOUR = 3_600_000;
-const others = await newPlaces();
+const others = await newLocations();
 const started: { stop(): Promise<void> }[] = [];
 afterAll(() => Promise.all(started.map(({ stop }) => stop())));
 
@@ -19,8 +19,8 @@ afterAll(() => Promise.all(started.map(({ stop }) => stop())));
 async function reportsOver({ dependencies, clock, steps }: Awaited<ReturnType<typeof queueWorld>>) {
   started.push(steps);
   const { table: leasesTable, waitersTable } = dependencies;
-  const places = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
-  const expiry = await expiryWorld({ clock, places, holders: boundHolders(dependencies) });
+  const locations = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
+  const expiry = await expiryWorld({ clock, locations, holders: boundHolders(dependencies) });
   return { expiry, cleanNow: (input: object = {}) => expiry.clean({ dryRun: false, ...input }) };
 }
 

@@ -14,7 +14,7 @@ import {
   firstSight,
   lease,
   N,
-  newPlaces,
+  newLocations,
   releasedLease,
   rustLease,
   S,
@@ -25,7 +25,7 @@ import { failure } from '../support/worlds/leases.ts';
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const SECONDS = T / 1000;
 const HOUR = 3_600_000;
-const places = await newPlaces();
+const locations = await newLocations();
 
 const WRITES = ['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem', 'TransactWriteItems'];
 const OBJECT_WRITES = ['PutObject', 'DeleteObject', 'DeleteObjects', 'CopyObject'];
@@ -51,7 +51,7 @@ const clean = (world: ExpiryWorld, input: object = {}) => world.clean({ dryRun: 
 
 /** The records that are left, without the lease of the report. */
 async function left(world: ExpiryWorld): Promise<number> {
-  const { leasesTable, commitsTable, nameserviceTable, waitersTable } = world.places;
+  const { leasesTable, commitsTable, nameserviceTable, waitersTable } = world.locations;
   const tables = [leasesTable, commitsTable, nameserviceTable, waitersTable ?? ''];
   const items = (await Promise.all(tables.map((table) => world.itemsOf(table)))).flat();
   return items.filter(({ key }) => key?.S !== 'holdfast:report').length;
@@ -118,7 +118,7 @@ describe('the clean-up', () => {
   });
 
   it('a clean-up does not delete what expired within the retention of fences', async () => {
-    const world = await expiryWorld({ places: { ...places }, clock: new ManualClock(T + 1000) });
+    const world = await expiryWorld({ locations: { ...locations }, clock: new ManualClock(T + 1000) });
     await world.putLease(lease('young', T));
     await world.report();
     world.clock.set(T + HOUR - 1);
@@ -206,7 +206,7 @@ describe('the clean-up', () => {
     [
       'gone',
       (world) => world.putLease(lease('vanished', T)),
-      (world) => world.deleteItem(world.places.leasesTable, { key: S('vanished') }),
+      (world) => world.deleteItem(world.locations.leasesTable, { key: S('vanished') }),
     ],
   ];
   it('a clean-up spares what it may not delete, and counts each reason', async () => {
@@ -382,7 +382,7 @@ describe('the clean-up', () => {
   });
 
   it('a clean-up answers NotFound if there is no report', async () => {
-    const world = await expiryWorld({ places: { ...places, bucket: (await expiryWorld()).places.bucket } });
+    const world = await expiryWorld({ locations: { ...locations, bucket: (await expiryWorld()).locations.bucket } });
     expect((await failure(clean(world))).code).toBe('NotFound');
     expect((await failure(world.read())).code).toBe('NotFound');
   });

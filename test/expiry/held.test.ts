@@ -3,7 +3,7 @@ import { readExpired } from '../../functions/expiry/read.ts';
 import { MAX_NAMED_NAMESPACES } from '../../shared/expiry/checkpoint.ts';
 import { call } from '../support/emulators/aws.ts';
 import { httpEvent, lambdaContext } from '../support/stack/adapters.ts';
-import { expiryWorld, lease, newPlaces, releasedLease, rustLease } from '../support/worlds/expiry.ts';
+import { expiryWorld, lease, newLocations, releasedLease, rustLease } from '../support/worlds/expiry.ts';
 import { permitsWorld } from '../support/worlds/permits.ts';
 
 /** A world with a lease of each of these keys, for another hour. */
@@ -44,8 +44,8 @@ it('a report counts the leases that each namespace holds, and no others', async 
 it('a report counts the permits that each namespace holds, each as one lease', async () => {
   const permits = await permitsWorld();
   const { clock, dependencies } = permits;
-  const places = { ...(await newPlaces()), leasesTable: dependencies.table };
-  const world = await expiryWorld({ clock, places, pageRows: 1 });
+  const locations = { ...(await newLocations()), leasesTable: dependencies.table };
+  const world = await expiryWorld({ clock, locations, pageRows: 1 });
   for (const holder of ['a', 'b']) await permits.acquire({ key: 'team-a/gpus', holder, limit: 8, weight: 4 });
   await permits.acquire({ key: 'team-a/catalog', mode: 'exclusive' });
   await permits.acquire({ key: 'plain', limit: 2 });
@@ -85,7 +85,7 @@ it('a report shows callers of a namespace only their own leases', async () => {
   const whole = await world.read();
   expect(whole.heldByNamespace).toHaveLength(MAX_NAMED_NAMESPACES);
   expect(whole.heldByNamespace).not.toContainEqual({ namespace: 'team-z', leases: 1 });
-  const handler = readExpired({ s3: world.dependencies.s3, places: world.places });
+  const handler = readExpired({ s3: world.dependencies.s3, locations: world.locations });
   const heldIn = async (namespace: string) => {
     const path = `/v1/ns/${namespace}/expired`;
     const event = { ...httpEvent('GET', {}), routeKey: 'GET /v1/ns/{ns}/expired', rawPath: path };

@@ -15,7 +15,7 @@ const ROUNDS = rounds(300, 8);
 const permits = await permitsWorld();
 const { table: leasesTable } = permits.dependencies;
 const expiry = await expiryWorld({ clock: permits.clock });
-const reader = { ...expiry.dependencies, places: { ...expiry.places, leasesTable } };
+const reader = { ...expiry.dependencies, locations: { ...expiry.locations, leasesTable } };
 const dynamodb = testClient();
 let interleaver: Interleaver;
 // All rounds share a client, whose gate uses the interleaver of the current round.

@@ -2,14 +2,14 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
 import { isFull } from '../support/time/rounds.ts';
-import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';
+import { expiryWorld, lease, N, newLocations, S } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { permitsWorld } from '../support/worlds/permits.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const HOUR = 3_600_000;
 const SKEW_MS = 500;
-const others = await newPlaces();
+const others = await newLocations();
 
 /** Grants and reports over the same tables and clock. */
 async function permitWorld(overrides: Parameters<typeof expiryWorld>[0] = {}) {
@@ -22,8 +22,8 @@ async function reportsOver(
   overrides: Parameters<typeof expiryWorld>[0] = {},
 ) {
   const { table: leasesTable, waitersTable } = dependencies;
-  const places = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
-  const expiry = await expiryWorld({ clock, places, ...overrides });
+  const locations = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
+  const expiry = await expiryWorld({ clock, locations, ...overrides });
   return { expiry, cleanNow: (input: object = {}, as = call()) => expiry.clean({ dryRun: false, ...input }, as) };
 }
 
@@ -349,10 +349,10 @@ describe('a key after its last shared holder', () => {
     await expiry.report();
     for (const [key, change] of Object.entries(changes)) await change(key);
     await deleteRaw('deleted');
-    const before = await expiry.itemsOf(expiry.places.leasesTable);
+    const before = await expiry.itemsOf(expiry.locations.leasesTable);
     const { deleted, spared } = await cleanNow();
     expect([deleted.count, spared.by]).toEqual([0, { changed: Object.keys(changes).length, gone: 1 }]);
-    expect(await expiry.itemsOf(expiry.places.leasesTable)).toEqual(before);
+    expect(await expiry.itemsOf(expiry.locations.leasesTable)).toEqual(before);
   });
 
   it('a key after its last shared holder is not reported with a mark', async () => {

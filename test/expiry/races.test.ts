@@ -30,7 +30,7 @@ const PUTS = 25;
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const HOUR = 3_600_000;
 const world = await expiryWorld({ segments: 1, pageRows: 1000, partRows: 1000 });
-const { clock, places } = world;
+const { clock, locations } = world;
 const SKEW_MS = 500;
 
 /** Clients whose requests wait for their turns in the round that is played on this board, one round after the other. */
@@ -98,21 +98,21 @@ async function reportedSets(count: number): Promise<ReportedSet[]> {
       { key: S(rust), lease_expiry: N(T / 1000), lease_version: S(`version ${name}`) },
     ];
   });
-  await putAll(places.leasesTable, leases);
+  await putAll(locations.leasesTable, leases);
   const records = sets.map(({ name }) => commitRecord(keysOf(name)[3], T / 1000));
-  await putAll(places.commitsTable, records);
+  await putAll(locations.commitsTable, records);
   const all = await world.report();
   const rows = Map.groupBy(await world.rows({ reportId: all.reportId }, 1000), ({ key }) =>
     (key.key ?? key.path ?? '').split(' ').at(-1),
   );
-  const store = reportStore(world.dependencies.s3, places.bucket);
+  const store = reportStore(world.dependencies.s3, locations.bucket);
   const file = async ({ name, reportId }: ReportedSet) => {
     const own = rows.get(name) ?? [];
     expect(own).toHaveLength(4);
     const segment: Segment = { ...newSegment('leases', 0, 1), done: true, runs: [[1, 1]] };
     const lines = own.map((row) => `${JSON.stringify(row)}\n`).join('');
     await store.put(partKey(reportId, segment, [1, 0]), lines, call());
-    const state = { format: 1, reportId, startedAt: T, finishedAt: T, places, fence: 1, sequence: 1, owed: [] };
+    const state = { format: 1, reportId, startedAt: T, finishedAt: T, locations, fence: 1, sequence: 1, owed: [] };
     await store.put(reportKey(reportId), JSON.stringify({ ...state, segments: [segment] }), call());
   };
   for (let from = 0; from < count; from += PUTS) await Promise.all(sets.slice(from, from + PUTS).map(file));
@@ -141,11 +141,11 @@ async function play(
     dynamodb: board.dynamodb,
     clock,
     ids: seededIds(Math.floor(random() * 2 ** 31)),
-    table: places.leasesTable,
+    table: locations.leasesTable,
     clockSkewMs: SKEW_MS,
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
-    waitersTable: places.waitersTable ?? '',
+    waitersTable: locations.waitersTable ?? '',
     stepFunctions: noStepFunctions,
   };
   const alive = new Map<string, Alive>();
@@ -163,7 +163,7 @@ async function play(
     const before = fences.get(key) ?? 0;
     if (fence <= before) faults.push(`the fence of ${key} went from ${before} to ${fence}`);
     fences.set(key, fence);
-    alive.set(key, { what: key, where: places.leasesTable, mark: ['h.v', version] });
+    alive.set(key, { what: key, where: locations.leasesTable, mark: ['h.v', version] });
     count('granted');
   };
 
@@ -175,19 +175,19 @@ async function play(
       await releaseGrant(leases)({ key, leaseId }, call());
       // Unless the next holder was quicker.
       if (alive.get(key)?.mark[1] === version)
-        alive.set(key, { what: key, where: places.leasesTable, mark: ['fence', String(fence)] });
+        alive.set(key, { what: key, where: locations.leasesTable, mark: ['fence', String(fence)] });
       count('released');
     }
   };
   const revive = async () => {
     const { version } = await extendGrant(leases)({ key: held, leaseId: `e.${HELD_BY}.${name}` }, call());
-    alive.set(held, { what: held, where: places.leasesTable, mark: ['h.v', version] });
+    alive.set(held, { what: held, where: locations.leasesTable, mark: ['h.v', version] });
     count('revived');
   };
   const rustTakes = async () => {
-    const version = await rustClient(board.dynamodb, places.leasesTable, clock).tryAcquire(rust, 600);
+    const version = await rustClient(board.dynamodb, locations.leasesTable, clock).tryAcquire(rust, 600);
     if (!version) return;
-    alive.set(rust, { what: rust, where: places.leasesTable, mark: ['lease_version', version] });
+    alive.set(rust, { what: rust, where: locations.leasesTable, mark: ['lease_version', version] });
     count('rust');
   };
   const commitId = `new-${name}`;
@@ -198,14 +198,14 @@ async function play(
         s3: board.s3,
         clock,
         ids: leases.ids,
-        table: places.commitsTable,
-        bucket: places.bucket,
+        table: locations.commitsTable,
+        bucket: locations.bucket,
       },
       ...{ protocol: 'dynamo' as const, commitTimeoutMs: 20_000, maxClockSkewRate: 3, clockSkewMs: SKEW_MS },
       ...{ commitTtlSeconds: 3600, maxUploadBytes: 2 ** 30, multipartThresholdBytes: 2 ** 28, partBytes: 2 ** 26 },
     };
     await commitObject(dependencies)(commitInput().parse({ path, ifNoneMatch: '*', body: name, commitId }), call());
-    alive.set(path, { what: path, where: places.commitsTable, mark: ['commit_id', commitId] });
+    alive.set(path, { what: path, where: locations.commitsTable, mark: ['commit_id', commitId] });
     count('committed');
   };
   const clean = async () => {
@@ -233,7 +233,7 @@ async function play(
 
 async function expectAlive(played: Played[]): Promise<void> {
   const items = new Map<string, Item>();
-  for (const table of [places.leasesTable, places.commitsTable])
+  for (const table of [locations.leasesTable, locations.commitsTable])
     for await (const { Items = [] } of paginateScan({ client: direct }, { TableName: table, ConsistentRead: true }))
       for (const item of Items) items.set(`${table} ${item.key?.S ?? item.path?.S}`, item);
   const gone = played.flatMap(({ seed, alive }) =>

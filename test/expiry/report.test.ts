@@ -416,7 +416,7 @@ describe('a report', () => {
     for (const { TableName, ProjectionExpression, FilterExpression } of scans) {
       expect(FilterExpression).toBeTruthy();
       // A projection cannot name the attributes of shared holders, whose names vary.
-      if (TableName === world.places.leasesTable) continue;
+      if (TableName === world.locations.leasesTable) continue;
       expect(ProjectionExpression).toBeTruthy();
       expect(ProjectionExpression).not.toMatch(/lease_version|lease_id|request_id|task_token|data/);
     }
@@ -440,8 +440,8 @@ describe('a report', () => {
 
   it('a report runs without a table of waiters if there is none', async () => {
     const world = await expiryWorld();
-    const places = { ...world.places, waitersTable: undefined };
-    await world.report(undefined, { places });
+    const locations = { ...world.locations, waitersTable: undefined };
+    await world.report(undefined, { locations });
     expect(world.items.sent.filter((command) => command === 'Scan')).toHaveLength(3 * 2);
   });
 

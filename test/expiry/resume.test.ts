@@ -14,20 +14,20 @@ import {
   expiryWorld,
   type Item,
   lease,
-  newPlaces,
+  newLocations,
   S,
 } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const ROWS = 6;
-/** The distance between the places where a report is cut. */
+/** The distance between the points where a report is cut. */
 const STEP = isFull ? 1 : 5;
 const FIRST = isFull ? [0] : [0, 1, 2, 3, 4];
 
 /** Every cut has the same few rows, in small pages, so that there are many boundaries. */
-const places = await newPlaces();
-const seed = await expiryWorld({ places });
+const locations = await newLocations();
+const seed = await expiryWorld({ locations });
 const names = Array.from({ length: ROWS }, (_, at) => `row-${String(at).padStart(2, '0')}`);
 for (const [at, name] of names.entries())
   await (at % 3 === 0 ? seed.putCommit(commitRecord(name, T / 1000)) : seed.putLease(lease(name, T)));
@@ -35,7 +35,7 @@ for (const [at, name] of names.entries())
 /** A world over the tables above, in which no report has run yet. */
 const fresh = async (change: Parameters<typeof expiryWorld>[0] = {}): Promise<ExpiryWorld> =>
   expiryWorld({
-    places: { ...places, bucket: await newBucket() },
+    locations: { ...locations, bucket: await newBucket() },
     clock: new ManualClock(T + 3_600_000),
     segments: 1,
     pageRows: 2,
@@ -51,7 +51,7 @@ async function expectEachRowOnce(world: ExpiryWorld, reportId: string, context: 
 }
 
 /** The state that each run of a report continues and replaces. */
-function stateOf({ places: { bucket } }: ExpiryWorld) {
+function stateOf({ locations: { bucket } }: ExpiryWorld) {
   const store = reportStore(testS3(), bucket);
   return Promise.all([CHECKPOINT, LATEST].map((key) => store.get(key, call())));
 }
@@ -211,7 +211,8 @@ describe('a report of a table that changes meanwhile', () => {
         if (key === undefined) return;
         stay.delete(key); // changed once: of two deletes that the network made of one, the second must not meet a boundary
         // The emulator ends a scan that would go on after a row that is gone; DynamoDB does not.
-        if (random() < 0.5 && !boundaries.has(key)) await world.deleteItem(world.places.leasesTable, { key: S(key) });
+        if (random() < 0.5 && !boundaries.has(key))
+          await world.deleteItem(world.locations.leasesTable, { key: S(key) });
         else await world.putLease(lease(key, T + (random() < 0.5 ? 0 : 9e9)));
         await world.putLease(lease(`new ${random()}`, T));
       };
@@ -280,18 +281,20 @@ describe('a report', () => {
   it('a report of other tables begins again, even in the same bucket', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
-    const { waitersTable: _, ...others } = await newPlaces();
-    const next = { ...others, waitersTable: undefined, bucket: world.places.bucket };
+    const { waitersTable: _, ...others } = await newLocations();
+    const next = { ...others, waitersTable: undefined, bucket: world.locations.bucket };
     await world.putLease(lease('of the other table', T), others.leasesTable);
     world.clock.advance(1000);
-    const { reportId } = await world.report(call(), { places: next });
+    const { reportId } = await world.report(call(), { locations: next });
     expect(reportId > first.reportId).toBe(true);
     expect((await world.rows({ reportId })).map(nameOf)).toEqual(['of the other table']);
     expect(await world.read({ reportId: first.reportId })).toMatchObject({ complete: false });
   });
 
   it('a report keeps its rows if a table fails, and names the table', async () => {
-    const world = await fresh({ places: { ...places, bucket: await newBucket(), nameserviceTable: 'no-such-table' } });
+    const world = await fresh({
+      locations: { ...locations, bucket: await newBucket(), nameserviceTable: 'no-such-table' },
+    });
     expect((await failure(world.report())).code).toBe('Unavailable');
     const { complete, expired } = await world.read();
     expect(complete).toBe(false);

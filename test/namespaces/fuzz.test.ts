@@ -83,7 +83,7 @@ const ask = (name: string, method: 'GET' | 'POST', route: string, request: Recor
 
 /** The keys of all stored items. */
 async function stored(): Promise<string[]> {
-  const { leasesTable, commitsTable, nameserviceTable } = world.places;
+  const { leasesTable, commitsTable, nameserviceTable } = world.locations;
   const of = async (table: string, attribute: string) =>
     (await world.expiry.itemsOf(table)).map((item) => item[attribute]?.S ?? '');
   const objects = await world.commits.allObjects();

@@ -219,7 +219,7 @@ describe.each(ROUTES.map((route) => ({ route, name: route.function })))(
 );
 
 it('a refused caller writes nothing, and others write only within their namespace', async () => {
-  const { leasesTable, nameserviceTable } = world.places;
+  const { leasesTable, nameserviceTable } = world.locations;
   const keys = (await world.expiry.itemsOf(leasesTable)).map((item) =>
     (item.key?.S ?? '').replace(/^holdfast:(once|rate):/, ''),
   );

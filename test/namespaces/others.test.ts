@@ -219,7 +219,7 @@ describe('expired records', () => {
     expect(cleaned.body.deleted.by).toEqual({ abandonedLease: 1, abandonedPermit: 1, commit: 1, nameserviceRow: 1 });
     expect(cleaned.body.spared.by).toEqual({ leftToQueue: 2 });
     expect(cleaned.body.deleted.records).toContainEqual(expect.objectContaining({ key: { key: 'old' } }));
-    const { leasesTable, commitsTable, nameserviceTable } = world.places;
+    const { leasesTable, commitsTable, nameserviceTable } = world.locations;
     const inUse = (await world.expiry.itemsOf(leasesTable)).flatMap(({ key, used }) =>
       key?.S?.endsWith('gpus') ? [`${key.S}: ${used?.N}`] : [],
     );

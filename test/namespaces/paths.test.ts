@@ -33,7 +33,7 @@ it.each([
   ],
   ...['team-a%2F..%2Fteam-b', 'team-a%5C'],
 ])('the name %s is not a namespace, and nothing is written', async (namespace) => {
-  const before = await world.expiry.itemsOf(world.places.leasesTable);
+  const before = await world.expiry.itemsOf(world.locations.leasesTable);
   const { status, body: answer } = await world.send(
     'POST',
     `/v1/ns/${encodeURI(namespace).replaceAll('%25', '%')}/leases/acquire`,
@@ -41,7 +41,7 @@ it.each([
   );
   expect([400, 404]).toContain(status);
   if (status === 400) expect(answer).toMatchObject({ code: 'InvalidRequest', issues: [{ path: 'path' }] });
-  expect(await world.expiry.itemsOf(world.places.leasesTable)).toEqual(before);
+  expect(await world.expiry.itemsOf(world.locations.leasesTable)).toEqual(before);
 });
 
 describe('behind an HTTP API', () => {
@@ -79,11 +79,11 @@ describe('behind an HTTP API', () => {
     ['/v1/ns/team-a%C3/leases/acquire', 400],
     ['/v1/ns/%/leases/acquire', 400],
   ])('a path %s behind an HTTP API is refused with %i, without a write', async (path, expected) => {
-    const before = await world.expiry.itemsOf(world.places.leasesTable);
+    const before = await world.expiry.itemsOf(world.locations.leasesTable);
     const { status, body: answer } = await acquire(path);
     expect(status).toBe(expected);
     if (answer.code) expect(answer).toMatchObject({ code: 'InvalidRequest', issues: [{ path: 'path' }] });
-    expect(await world.expiry.itemsOf(world.places.leasesTable)).toEqual(before);
+    expect(await world.expiry.itemsOf(world.locations.leasesTable)).toEqual(before);
   });
 
   it.each(['?/v1/ns/team-b/leases/acquire', '?key=other'])('a POST with the query %s is refused', async (query) => {

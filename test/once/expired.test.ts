@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
+import { expiryWorld, newLocations } from '../support/worlds/expiry.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
-const places = await newPlaces();
-const expiry = await expiryWorld({ places });
+const locations = await newLocations();
+const expiry = await expiryWorld({ locations });
 const { clock } = expiry;
-const world = await onceWorld({ table: places.leasesTable, clock });
+const world = await onceWorld({ table: locations.leasesTable, clock });
 const { begin, complete, rawRow } = world;
 
 const run = (input: object) => world.run({ slot: '1', ttlSeconds: 60, ...input });

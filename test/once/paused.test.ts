@@ -2,16 +2,16 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { capKey } from '../../shared/locks/calls/cap.ts';
 import { capInput } from '../../shared/locks/calls/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
-import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
+import { expiryWorld, newLocations } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
 // What callers of `once` meet while an operator has paused the key (docs/protocols/once.md#pause).
 
-const places = await newPlaces();
-const expiry = await expiryWorld({ places });
+const locations = await newLocations();
+const expiry = await expiryWorld({ locations });
 const { clock } = expiry;
-const world = await onceWorld({ table: places.leasesTable, clock });
+const world = await onceWorld({ table: locations.leasesTable, clock });
 const { begin, run, complete, heartbeat, forget, readOnce, readKey, rawRow, requests, dependencies } = world;
 const { clockSkewMs } = dependencies;
 

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
+import { expiryWorld, newLocations } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { rateWorld } from '../support/worlds/rates.ts';
 
-const places = await newPlaces();
-const expiry = await expiryWorld({ places });
+const locations = await newLocations();
+const expiry = await expiryWorld({ locations });
 const { clock } = expiry;
-const world = await rateWorld({ table: places.leasesTable, clock });
+const world = await rateWorld({ table: locations.leasesTable, clock });
 const { reserve, readRate, readRates, forget, rawRate } = world;
 
 const rates = [{ limit: 60, per: '1m' }];

@@ -139,7 +139,7 @@ export async function faultyService(): Promise<FaultyService> {
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
   const loaded = await load();
-  const places = {
+  const locations = {
     leases: nameOf('leases'),
     waiters: nameOf('waiters'),
     commits: nameOf('commits'),
@@ -163,7 +163,7 @@ export async function faultyService(): Promise<FaultyService> {
       model.forget();
       durable.forget();
       questions.mostMs = 0;
-      present = handlers(loaded, { ...shared, quotas }, places);
+      present = handlers(loaded, { ...shared, quotas }, locations);
       await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
       await removeObjects(direct.s3, bucket);
     },
@@ -291,7 +291,7 @@ function handlers(
   const ofNames = { ...shared, table: nameservice, pointerStyle: 'address' as const };
   const ofReports: Omit<ReportDependencies, 'holders' | 'sources'> = {
     ...shared,
-    places: {
+    locations: {
       leasesTable: leases,
       commitsTable: commits,
       nameserviceTable: nameservice,

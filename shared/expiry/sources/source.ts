@@ -6,7 +6,7 @@ import type { Clock } from '../../surroundings/clock.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 
 /** The tables and the bucket that a report scans. */
-export interface Places {
+export interface ReportedLocations {
   leasesTable: string;
   commitsTable: string;
   nameserviceTable: string;
@@ -56,7 +56,7 @@ export type SpareReason =
 export interface Stores {
   dynamodb: DynamoDBClient;
   s3: S3Client;
-  places: Places;
+  locations: ReportedLocations;
   holders: Holders;
 }
 
@@ -143,7 +143,7 @@ export interface Found<Kind extends string = string> {
 export interface ExpirySource<Kind extends string = string> {
   kinds: readonly Kind[];
   /** The table or the bucket. Undefined if the deployment does not have it. */
-  place(places: Places): string | undefined;
+  location(locations: ReportedLocations): string | undefined;
   /** Whether several segments can be read at once. */
   segmented: boolean;
   /** Finds the expired records of one page, without changing them. @throws HoldfastError Throttled, Unavailable */

@@ -20,7 +20,7 @@ export interface TableSource<Kind extends string = string>
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
 }
 
-interface Deletable<Kind extends string> extends Pick<ExpirySource<Kind>, 'place'> {
+interface Deletable<Kind extends string> extends Pick<ExpirySource<Kind>, 'location'> {
   /** The attributes of the key. */
   key: readonly string[];
   /** A condition of a safe deletion, besides the identity of the record. */
@@ -39,11 +39,15 @@ export const tableSource = <Kind extends string>(
 
 function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['page'] {
   return async (reader, start, call) => {
-    const { places, clock, margins } = reader;
+    const { locations, clock, margins } = reader;
     const now = clock.now();
     const filter = source.filter(now, margins);
     const read = [...source.key, ...source.attributes];
-    const { items, ...page } = await scanTable(reader, { ...start, table: source.place(places), filter, read }, call);
+    const { items, ...page } = await scanTable(
+      reader,
+      { ...start, table: source.location(locations), filter, read },
+      call,
+    );
     return { ...page, rows: items.map((item) => source.row(item, now, margins)) };
   };
 }
@@ -95,8 +99,8 @@ export function byNamespace(found: readonly { key: string; held: number }[]): Re
 
 /** The deletion of a record that still has the attributes of its identity. */
 export function remover<Kind extends string>(source: Deletable<Kind>): ExpirySource<Kind>['remove'] {
-  return async ({ dynamodb, places }, { kind, key, identity }, call) => {
-    const table = source.place(places);
+  return async ({ dynamodb, locations }, { kind, key, identity }, call) => {
+    const table = source.location(locations);
     if (!table || !identity) return 'unrecognisable';
     const deletable = source.deletable?.(kind);
     const command = new DeleteItemCommand({

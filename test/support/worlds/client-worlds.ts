@@ -25,8 +25,8 @@ export async function allWorlds(reportClock = systemClock, overrides: Partial<Le
     nameserviceWorld({ clock }),
   ]);
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
-  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
-  const expired = await expiryWorld({ clock: reportClock, places });
+  const locations = { ...tables, waitersTable: undefined, bucket: commits.bucket };
+  const expired = await expiryWorld({ clock: reportClock, locations });
   const once = onceHandlers(leases.dependencies);
   const rates = rateHandlers(leases.dependencies);
   const kept = { ...commits.handlers, ...names.handlers, ...expired.handlers() };

@@ -33,14 +33,14 @@ export async function consoleWorld() {
     commitWorld({ clock }),
     nameserviceWorld({ clock }),
   ]);
-  const places = {
+  const locations = {
     leasesTable: queue.table,
     waitersTable: queue.dependencies.waitersTable,
     commitsTable: commits.table,
     nameserviceTable: names.table,
     bucket: commits.bucket,
   };
-  const expired = await expiryWorld({ clock, places });
+  const expired = await expiryWorld({ clock, locations });
   const handlers = {
     ...queue.handlers,
     ...onceHandlers(queue.dependencies),

@@ -30,9 +30,9 @@ const [toRead, toClean] = [readReportInput(), cleanInput()];
 
 export type Item = Record<string, AttributeValue>;
 
-type OwnPlaces = { [Place in keyof ReportDependencies['places']]: string };
+type OwnLocations = { [Location in keyof ReportDependencies['locations']]: string };
 
-export async function newPlaces(): Promise<OwnPlaces> {
+export async function newLocations(): Promise<OwnLocations> {
   const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
     newTable('leases'),
     newTable('commits'),
@@ -65,7 +65,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     s3,
     clock,
     ids: worldIds(),
-    places: overrides.places ?? (await newPlaces()),
+    locations: overrides.locations ?? (await newLocations()),
     holders: noBoundHolders,
     sources: SOURCES,
     margins: { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 },
@@ -78,27 +78,27 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     measure: (summary) => void measured.push(summary),
     ...overrides,
   };
-  const { places } = dependencies;
+  const { locations } = dependencies;
   const leasesOf = (own: ReportDependencies) => ({
     dynamodb: own.dynamodb,
     clock: own.clock,
     ids: own.ids,
-    table: own.places.leasesTable,
+    table: own.locations.leasesTable,
     clockSkewMs: 500,
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
-    waitersTable: own.places.waitersTable ?? '',
+    waitersTable: own.locations.waitersTable ?? '',
     stepFunctions: noStepFunctions,
   });
   const direct = { dynamodb: testClient(), s3: testS3() };
   const put = (table: string | undefined, item: Item) =>
     direct.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
-  const readAs = readReport({ s3: direct.s3, places });
+  const readAs = readReport({ s3: direct.s3, locations });
 
   return {
     clock,
     dependencies,
-    places,
+    locations,
     measured,
     /** What was sent to DynamoDB, and what to S3. */
     items: watch(dynamodb),
@@ -122,16 +122,16 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
       cleanExpired({ ...dependencies, ...change })(toClean.parse(input), as),
     /** Made on demand, because most tests need none of their clients. */
     handlers: (stepFunctions = noStepFunctions) => functionHandlers(dependencies, leasesOf, stepFunctions),
-    putLease: (item: Item, table = places.leasesTable) => put(table, item),
-    putCommit: (item: Item) => put(places.commitsTable, item),
-    putName: (item: Item) => put(places.nameserviceTable, item),
-    putWaiter: (item: Item) => put(places.waitersTable, item),
+    putLease: (item: Item, table = locations.leasesTable) => put(table, item),
+    putCommit: (item: Item) => put(locations.commitsTable, item),
+    putName: (item: Item) => put(locations.nameserviceTable, item),
+    putWaiter: (item: Item) => put(locations.waitersTable, item),
     deleteItem: (table: string, key: Item) =>
       direct.dynamodb.send(new DeleteItemCommand({ TableName: table, Key: key })),
     itemsOf: async (table: string): Promise<Item[]> =>
       (await direct.dynamodb.send(new ScanCommand({ TableName: table, ConsistentRead: true }))).Items ?? [],
     stage: async (name: string, body: string) => {
-      const { bucket } = places;
+      const { bucket } = locations;
       const key = STAGING_FOLDER + name;
       await direct.s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
       const { Contents = [] } = await direct.s3.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: key }));
@@ -139,7 +139,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     },
     objectKeys: async (prefix = ''): Promise<string[]> => {
       const { Contents = [] } = await direct.s3.send(
-        new ListObjectsV2Command({ Bucket: places.bucket, Prefix: prefix }),
+        new ListObjectsV2Command({ Bucket: locations.bucket, Prefix: prefix }),
       );
       return Contents.map(({ Key = '' }) => Key);
     },

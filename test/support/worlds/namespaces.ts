@@ -8,7 +8,7 @@ import type { LambdaHandler } from '../../../local/lambda.ts';
 import { startApi } from '../stack/api.ts';
 import { ManualClock } from '../time/clock.ts';
 import { commitWorld } from './commits.ts';
-import { expiryWorld, newPlaces } from './expiry.ts';
+import { expiryWorld, newLocations } from './expiry.ts';
 import { queueWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
 import { onceHandlers } from './once.ts';
@@ -29,13 +29,13 @@ const SCOPES = Object.fromEntries(
 
 /** All functions behind one API, over the same tables and bucket, and a clock to move. */
 export async function namespaceWorld(authorizer?: Authorizer) {
-  const places = await newPlaces();
+  const locations = await newLocations();
   const clock = new ManualClock();
-  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = locations;
   const leases = await queueWorld({ table: leasesTable, waitersTable, clock });
   const commits = await commitWorld({ table: commitsTable, bucket, clock });
   const names = await nameserviceWorld({ table: nameserviceTable, clock });
-  const expiry = await expiryWorld({ places, clock });
+  const expiry = await expiryWorld({ locations, clock });
   const handlers: Record<string, LambdaHandler> = {
     ...leases.handlers,
     ...commits.handlers,
@@ -66,7 +66,7 @@ export async function namespaceWorld(authorizer?: Authorizer) {
     });
 
   return {
-    ...{ clock, places, leases, commits, names, expiry, handlers, send },
+    ...{ clock, locations, leases, commits, names, expiry, handlers, send },
     /** The calls of one namespace, or of the whole deployment: `post('leases/acquire', { ... })`. */
     of: (namespace?: string) => {
       const base = namespace === undefined ? '/v1/' : `/v1/ns/${namespace}/`;
