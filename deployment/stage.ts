@@ -26,7 +26,7 @@ export function checkStageLength(template: CloudFormationTemplate, values: Value
 /**
  * A namespace has a state machine `holdfast-<stage>-<namespace>-exclusive`. The stage `<stage>-<namespace>` has one of the same name, so the two cannot
  * both exist.
- * @param previous the parameters of the present stack
+ * @param previous the parameters of the current stack
  * @throws Refusal if another stage already has the name
  */
 export async function checkNamesakes(aws: Aws, { previous, next }: { previous: Values; next: Values }): Promise<void> {

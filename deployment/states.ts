@@ -27,7 +27,7 @@ const NEXT_STEPS: Record<string, { means: string; command: string; without?: str
   },
 };
 
-/** @throws Refusal with the next step if the stack cannot be deployed in its present state */
+/** @throws Refusal with the next step if the stack cannot be deployed in its current state */
 export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack, region: string): void {
   const status = String(StackStatus);
   if (READY.test(status)) return;

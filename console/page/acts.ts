@@ -82,7 +82,7 @@ function whyNotBroken(error: unknown, noun: string): unknown {
   const code = error instanceof Problem ? error.code : undefined;
   if (code === 'Conflict')
     return new Problem(
-      `The ${noun} has changed hands since you opened this, so nothing was broken. Close this dialog to see the present holder.`,
+      `The ${noun} has changed hands since you opened this, so nothing was broken. Close this dialog to see the current holder.`,
       {},
     );
   if (code === 'NotFound') return new Problem(`The ${noun} is no longer held, so there is nothing to break.`, {});

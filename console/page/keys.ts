@@ -33,7 +33,7 @@ const texts = ({ key, holder, execution, data, cap }: ListedKey) => [
   data === null ? null : JSON.stringify(data),
 ];
 
-/** Since when the present holder has had the key. */
+/** Since when the current holder has had the key. */
 const heldSince = ({ state, acquiredAt }: ListedKey): string | null =>
   state === 'held' || state === 'expired' ? acquiredAt : null;
 

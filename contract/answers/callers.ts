@@ -42,7 +42,7 @@ export const whoamiAnswer = component<Whoami>()(
     namespaces: nullable(
       list(
         text('A namespace.'),
-        'The namespaces that the token of the caller names, or the one of the alias that a task invokes. Otherwise null.',
+        'The namespaces that the token of the caller names, or the namespace whose alias a task invokes. Otherwise null.',
       ),
     ),
     calls: list(mayCall, 'Every call of the API.'),

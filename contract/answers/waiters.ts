@@ -17,7 +17,7 @@ export const waiter = component<WaiterView>()(
     execution: nullable(text('The ARN of the execution that waits for the grant. Null if the request named none.')),
     parkedAt: instant('When the wait began. A call that keeps its position keeps this instant.'),
     deadline: instant(
-      'When the wait ends with `LeaseHeld`. For a call: when the present call ends, though its program may call again. For a caller that sleeps: when it loses its place.',
+      'When the wait ends with `LeaseHeld`. For a call: when the current call ends, though its program may call again. For a caller that sleeps: when it loses its place.',
     ),
     dueAt: nullable(
       instant('For a caller that sleeps between two calls: when its next call must come. Null for every other waiter.'),

@@ -29,7 +29,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Cap or pause a key',
     description:
-      'For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then served.',
+      'For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits the callers name. A `limit` of 0 pauses the key. Current holders keep their grants, and the line keeps its order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then served.',
     request: capRequest,
     success: { 200: { description: 'The cap of the key from now on.', answer: capped } },
     errors: ['Conflict', 'OutcomeUnknown'],
@@ -44,7 +44,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Move a waiter to the front',
     description:
-      'For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other waiter is served while the moved one does not fit or sleeps.',
+      'For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Current holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other waiter is served while the moved one does not fit or sleeps.',
     request: runNextRequest,
     success: { 200: { description: 'Whether the task or the call was in line.', answer: moved } },
     errors: ['OutcomeUnknown'],

@@ -45,7 +45,7 @@ export class DurableExecution {
   readonly #operations = new Map<string, Operation>();
   /** When each open callback times out. */
   readonly #timeouts = new Map<string, Date>();
-  /** The operations whose present state the handler has not read yet. */
+  /** The operations whose current state the handler has not read yet. */
   #unread = new Set<string>();
   #token = '';
   #isInvoked = false;

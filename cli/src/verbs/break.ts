@@ -79,7 +79,7 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): strin
   return [broken, `${holder} may work on until ${until}, or its next heartbeat (${heartbeat}), beside the next holder`];
 }
 
-/** Adds the present holders of the key, and the commands that end their leases, to a failure. */
+/** Adds the current holders of the key, and the commands that end their leases, to a failure. */
 async function withHolders(call: Call, error: Error): Promise<Failure> {
   const { arguments: args, output } = call;
   const key = args.word(0);

@@ -282,7 +282,7 @@ export interface paths {
         put?: never;
         /**
          * Cap or pause a key
-         * @description For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then served.
+         * @description For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits the callers name. A `limit` of 0 pauses the key. Current holders keep their grants, and the line keeps its order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then served.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cap`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -326,7 +326,7 @@ export interface paths {
         put?: never;
         /**
          * Move a waiter to the front
-         * @description For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other waiter is served while the moved one does not fit or sleeps.
+         * @description For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Current holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other waiter is served while the moved one does not fit or sleeps.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/next`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -1924,7 +1924,7 @@ export interface components {
         LeaseLost: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "LeaseLost";
-            /** @description The present holder. Null if nobody holds the key, or the record does not say. */
+            /** @description The current holder. Null if nobody holds the key, or the record does not say. */
             holder: string | null;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
@@ -3654,7 +3654,7 @@ export interface components {
         Waiter: {
             /**
              * Format: date-time
-             * @description When the wait ends with `LeaseHeld`. For a call: when the present call ends, though its program may call again. For a caller that sleeps: when it loses its place.
+             * @description When the wait ends with `LeaseHeld`. For a call: when the current call ends, though its program may call again. For a caller that sleeps: when it loses its place.
              */
             deadline: string;
             /**
@@ -3695,7 +3695,7 @@ export interface components {
             authorizedBy: "iam" | "jwt" | "lambda" | "nobody";
             /** @description Every call of the API. */
             calls: components["schemas"]["MayCall"][];
-            /** @description The namespaces that the token of the caller names, or the one of the alias that a task invokes. Otherwise null. */
+            /** @description The namespaces that the token of the caller names, or the namespace whose alias a task invokes. Otherwise null. */
             namespaces: string[] | null;
             /** @description The ARN that IAM gives the caller, or the subject of its token. Null if it has neither. */
             principal: string | null;

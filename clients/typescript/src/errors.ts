@@ -12,7 +12,7 @@ export type ErrorFields = Omit<{ [Code in ServiceErrorCode]: Schemas[Code] }, 'L
     code: 'LeaseLost';
     key: string;
     reason: LossReason;
-    /** The present holder, if the service has named it. */
+    /** The current holder, if the service has named it. */
     holder?: string | null;
   };
   Throttled: { code: 'Throttled'; retryAfterMs?: number };

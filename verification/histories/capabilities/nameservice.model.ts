@@ -270,7 +270,7 @@ function raise(situation: Situation, isNewer: (state: string, t: number, address
 function settled({ state, entry }: Situation, mayWrite: boolean, target: string, isTrue: boolean): ConcernState[] {
   const { body = {}, faults } = entry;
   if (!body.repeated) return mayWrite && isTrue ? [target] : [];
-  // The repeat of a creation is answered with the present value.
+  // The repeat of a creation is answered with the current value.
   const isShown = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
   const repeats = state === target || isShown ? [state] : [];
   return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;

@@ -1550,7 +1550,7 @@ class Whoami(TypedDict):
     """The ARN that IAM gives the caller, or the subject of its token. Null if it has neither."""
     authorizedBy: WhoamiAuthorizedBy
     namespaces: list[str] | None
-    """The namespaces that the token of the caller names, or the one of the alias that a task invokes."""
+    """The namespaces that the token of the caller names, or the namespace whose alias a task invokes."""
     calls: list[MayCall]
     """Every call of the API."""
 
@@ -1674,7 +1674,7 @@ class LeaseLost(HoldfastError):
     reason: LossReason
     """How the caller lost it."""
     holder: str | None = None
-    """The present holder. Null if nobody holds the key, or the record does not say."""
+    """The current holder. Null if nobody holds the key, or the record does not say."""
 
 
 class PreconditionFailed(HoldfastError):
@@ -1951,7 +1951,7 @@ class Calls(ABC):
         """Cap or pause a key.
 
         For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits
-        the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its
+        the callers name. A `limit` of 0 pauses the key. Current holders keep their grants, and the line keeps its
         order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then
         served.
         """
@@ -1962,7 +1962,7 @@ class Calls(ABC):
     def run_next(self, *, key: str, ticket: str, timeout: float = 30.0) -> Moved | NotMoved:
         """Move a waiter to the front.
 
-        For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present
+        For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Current
         holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other
         waiter is served while the moved one does not fit or sleeps.
         """
@@ -2834,7 +2834,7 @@ class AsyncCalls(ABC):
         """Cap or pause a key.
 
         For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits
-        the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its
+        the callers name. A `limit` of 0 pauses the key. Current holders keep their grants, and the line keeps its
         order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then
         served.
         """
@@ -2845,7 +2845,7 @@ class AsyncCalls(ABC):
     async def run_next(self, *, key: str, ticket: str, timeout: float = 30.0) -> Moved | NotMoved:
         """Move a waiter to the front.
 
-        For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present
+        For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Current
         holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other
         waiter is served while the moved one does not fit or sleeps.
         """

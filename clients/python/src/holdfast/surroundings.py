@@ -59,7 +59,7 @@ Moment = tuple[float, float]
 
 
 def moment(by: Surroundings) -> Moment:
-    """The present moment."""
+    """The current moment."""
     return by.wall(), by.monotonic()
 
 

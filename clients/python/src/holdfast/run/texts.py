@@ -56,7 +56,7 @@ def message_of(error: HoldfastError) -> str:
 
 
 def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
-    """The line for a run that does not get the key. `read` is the present state of the key, if it could be read."""
+    """The line for a run that does not get the key. `read` is the current state of the key, if it could be read."""
     fields = error.fields
     key, cap = fields["key"], fields.get("cap")
     if error.code == "Superseded":
