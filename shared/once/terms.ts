@@ -40,7 +40,7 @@ export function termsFault(terms: SlotTerms): [path: string, message: string] | 
   if (zone !== undefined && seconds % DAY_SECONDS !== 0) return ['zone', 'needs a per of whole days or weeks'];
   if (zone !== undefined && !isZone(zone)) return ['zone', ZONE_RULE];
   if (slot !== undefined && per !== undefined && !isPeriod(slot, { per }))
-    return ['slot', 'must be left out with per, or be the slot of retryWith'];
+    return ['slot', 'cannot be combined with per, except for the slot that retryWith gave you'];
   const least = minKeepSeconds(terms);
   if (keepSeconds < least) return ['keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`];
   return undefined;

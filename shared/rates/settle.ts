@@ -25,7 +25,10 @@ export type Settled =
 export function settleRate(dependencies: LeaseDependencies) {
   return async ({ key, reservation: id, units, cancel }: SettleInput, call: Call): Promise<Settled> => {
     const reservation = parseReservation(id);
-    if (!reservation) throw invalidRequest([{ path: 'reservation', message: 'must be the reservation of an answer' }]);
+    if (!reservation)
+      throw invalidRequest([
+        { path: 'reservation', message: 'must be the `reservation` from the answer to a reserve' },
+      ]);
     const inRow = { key, reservation };
     if (cancel) return { key, cancelled: await cancelReservation(dependencies, inRow, call) };
     const { rates } = reservation;

@@ -5,7 +5,7 @@ import { onceWorld } from '../support/worlds/once.ts';
 const { handlers } = await onceWorld();
 const { onceBegin, onceComplete, onceForget, readOnce, heartbeat, release, breakLease } = handlers;
 
-it('once answers HTTP with 200 for whatever outcome', async () => {
+it('once answers every outcome with HTTP 200', async () => {
   const asked = { key: 'http', holder: 'h', slot: '1' };
   const run = await post(onceBegin, asked);
   expect(run).toMatchObject({ status: 200, body: { outcome: 'run' } });
@@ -24,7 +24,7 @@ it('once answers HTTP with 200 for whatever outcome', async () => {
   expect(await get(readOnce, {})).toMatchObject({ status: 200, body: { keys: [{ key: 'http' }], nextCursor: null } });
 });
 
-it('retryWith of a refused call of once with per has the slot', async () => {
+it('a refused once call with per names its slot in retryWith', async () => {
   const asked = { key: 'waits', holder: 'h', per: '1d' };
   await post(onceBegin, asked);
   const { body } = await post(onceBegin, { ...asked, holder: 'other' });
@@ -51,10 +51,22 @@ it('once answers a task with the result itself', async () => {
 });
 
 it.each([
-  [{ slot: '1', per: '1d' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
-  [{ slot: '2026-01-02', per: '2d' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
-  [{ slot: '2026-01-02T00:00:00Z', per: '1d' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
-  [{ slot: '2026-11-23', per: '1w' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
+  [{ slot: '1', per: '1d' }, 'slot', 'cannot be combined with per, except for the slot that retryWith gave you'],
+  [
+    { slot: '2026-01-02', per: '2d' },
+    'slot',
+    'cannot be combined with per, except for the slot that retryWith gave you',
+  ],
+  [
+    { slot: '2026-01-02T00:00:00Z', per: '1d' },
+    'slot',
+    'cannot be combined with per, except for the slot that retryWith gave you',
+  ],
+  [
+    { slot: '2026-11-23', per: '1w' },
+    'slot',
+    'cannot be combined with per, except for the slot that retryWith gave you',
+  ],
   [{ per: '367d' }, 'per', 'must be a period such as 15m, 1h, 1d or 1w, of at most 366 days'],
   [{ per: '0h' }, 'per', 'must be a period such as 15m, 1h, 1d or 1w, of at most 366 days'],
   [{ per: '7d' }, 'per', 'must be 1w: a week begins on Monday'],

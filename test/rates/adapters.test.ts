@@ -72,16 +72,16 @@ it.each<[wrong: object, path: string, message: string]>([
   [{ units: { requests: -1 } }, 'units.requests', 'must be at least 0'],
   [{ units: { '': 1 } }, 'units.', 'must be an object of units by the name of the rate'],
   [{ units: 5 }, 'units', 'must be an object of units by the name of the rate'],
-  [{ cancel: true, reservation: 'r.x' }, 'reservation', 'must be the reservation of an answer'],
+  [{ cancel: true, reservation: 'r.x' }, 'reservation', 'must be the `reservation` from the answer to a reserve'],
   [
     { units: {}, reservation: `r.${'n'.repeat(16)}.1.1.W10x0000` },
     'reservation',
-    'must be the reservation of an answer',
+    'must be the `reservation` from the answer to a reserve',
   ],
   [
     { units: {}, reservation: `r.${'n'.repeat(16)}.1.1.bnVsbGxs` },
     'reservation',
-    'must be the reservation of an answer',
+    'must be the `reservation` from the answer to a reserve',
   ],
   [{ units: {}, reservation: 'r'.repeat(1101) }, 'reservation', 'must be at most 1,100 bytes of UTF-8'],
 ])('a settlement with %j is refused, and the field is named', async (wrong, path, message) => {

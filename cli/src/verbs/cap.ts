@@ -36,8 +36,8 @@ export const cap: Verb = {
     },
     kind: { value: 'KIND', help: 'pause the slots of the key, and not its leases and permits', choices: ['once'] },
   },
-  notes: `N is how much all holders together may weigh, whatever limits they name, and 0 pauses the key. The present holders keep
-what they have. none lifts the whole cap, that of the rates too, and serves the line.`,
+  notes: `N is how much all holders together may weigh, whatever limits they name, and 0 pauses the key. Holders keep
+what they have. none lifts the cap on holders and the caps on rates, and serves the line.`,
   example: "holdfast cap render 0 --reason 'the vendor is down' --for 2h",
   async run({ arguments: args, output, connect }) {
     const request = requestOf(args);

@@ -111,7 +111,7 @@ export class MemoryRates {
   settle({ reservation, units = {}, cancel }: RequestOf<'rateSettle'>): AnswerOf<'rateSettle'> {
     const { key } = this;
     const made = this.#reservations.get(reservation);
-    if (!made) throw invalidRequest('reservation', 'must be the reservation of an answer');
+    if (!made) throw invalidRequest('reservation', 'must be the `reservation` from the answer to a reserve');
     const { charge, rates, settle } = made;
     if (cancel) {
       const isLast = this.#row.last === made.last;
