@@ -114,7 +114,7 @@ function CapDialog({ read: { key, cap, waiting }, noun: subject, lifts, onClose,
     <label class="field">Reason, for callers that the cap keeps out
       <input type="text" maxlength="256" required autocomplete="off" value=${reason} onInput=${(event: Event) => setReason(textOf(event))} />
     </label>
-    <label class="field">For
+    <label class="field">How long
       <select onChange=${(event: Event) => setSeconds(Number(textOf(event)))}>
         ${TIMES.map(([value, words]) => html`<option value=${value} selected=${value === seconds}>${words}</option>`)}
       </select>

@@ -62,7 +62,7 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
     <div class="buttons">
       <button type="button" onClick=${onClose}>${step.step === 'done' ? 'Close' : 'Leave them'}</button>
       ${step.step === 'checked' && html`<button type="button" disabled=${isBusy} onClick=${() => setStep({ step: 'ask' })}>Choose again</button>`}
-      ${step.step === 'ask' && html`<button type="button" class="primary" disabled=${isBusy || wish.kinds.length === 0} onClick=${() => run(true)}>Show what would go</button>`}
+      ${step.step === 'ask' && html`<button type="button" class="primary" disabled=${isBusy || wish.kinds.length === 0} onClick=${() => run(true)}>Show what would be deleted</button>`}
       ${canDelete && html`<button type="button" class="danger" disabled=${isBusy} onClick=${() => run(false)}>Delete ${counted(step.total.deleted.count, 'record')}</button>`}
     </div>
   <//>`;
@@ -85,7 +85,7 @@ function WishForm({ wish, kinds, onWish }: WishProps) {
     onWish({ ...wish, olderThanSeconds: seconds });
   };
   return html`
-    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that is held again, or has a line, stays. Before anything is deleted, you see what it would be.</p>
+    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that is held again, or has a line, stays. You first see which records would be deleted.</p>
     <fieldset><legend>Kinds</legend>
       ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}s</label>`)}
     </fieldset>

@@ -63,7 +63,7 @@ describe.runIf(executablePath)('the page', () => {
     expect((await site.world.get('leases?key=form')).cap).toBeUndefined();
 
     await limit.fill('0');
-    await dialog.getByRole('combobox', { name: /^For/ }).selectOption('an hour');
+    await dialog.getByRole('combobox', { name: /^How long/ }).selectOption('an hour');
     await pause.click();
     await detail.getByText('No caller gets a grant.').waitFor();
     const { cap } = (await site.world.get('leases?key=form')) as { cap: { since: string; until: string } };

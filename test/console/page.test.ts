@@ -310,7 +310,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('button', { name: 'Clean up…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
     expect(await violations(page)).toEqual([]);
-    await dialog.getByRole('button', { name: 'Show what would go' }).click();
+    await dialog.getByRole('button', { name: 'Show what would be deleted' }).click();
     await dialog.getByText('2 records would be deleted.').waitFor();
     await dialog.getByText('left/2').waitFor();
     expect(await site.world.get('leases?key=left/1')).toMatchObject({ state: 'expired' });
@@ -350,7 +350,7 @@ describe.runIf(executablePath)('the page', () => {
     });
     await page.getByRole('button', { name: 'Clean up…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
-    await dialog.getByRole('button', { name: 'Show what would go' }).click();
+    await dialog.getByRole('button', { name: 'Show what would be deleted' }).click();
     await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
     const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
     expect(asked).toEqual([
@@ -418,7 +418,7 @@ describe.runIf(executablePath)('the page', () => {
       await page.getByRole('row', { name: /built\/left.*crashed-3/ }).waitFor();
       await page.getByRole('button', { name: 'Clean up…' }).click();
       const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
-      await dialog.getByRole('button', { name: 'Show what would go' }).click();
+      await dialog.getByRole('button', { name: 'Show what would be deleted' }).click();
       await dialog.getByRole('button', { name: /^Delete \d+ record/ }).click();
       await dialog.getByText(/records? deleted\./).waitFor();
       await dialog.getByRole('button', { name: 'Close' }).click();
