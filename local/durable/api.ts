@@ -6,7 +6,7 @@ import { invalid, LambdaError } from './errors.ts';
 import type { DurableExecution } from './execution.ts';
 import type { DurableFunctions } from './service.ts';
 
-/** Serves the API of Lambda for durable functions. SDKs and `aws lambda` find it by AWS_ENDPOINT_URL_LAMBDA. Signatures are not checked. */
+/** Serves Lambda's API for durable functions. SDKs and `aws lambda` find it by AWS_ENDPOINT_URL_LAMBDA. Signatures are not checked. */
 export const startApi = (service: DurableFunctions, port: number): Promise<Listening> =>
   listen(async (request, response) => {
     try {

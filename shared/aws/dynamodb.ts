@@ -17,7 +17,7 @@ export type Item = Record<string, AttributeValue>;
 export const MAX_TRIES = 3;
 
 /**
- * The client of DynamoDB for every function. The SDK takes endpoint, region and credentials from its own environment
+ * The DynamoDB client for every function. The SDK takes endpoint, region and credentials from its own environment
  * variables. Each try ends after two seconds, so that even the shortest function has time for three tries. DynamoDB
  * answers in milliseconds.
  */

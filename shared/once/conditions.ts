@@ -6,7 +6,7 @@ import type { OnceGrant } from './once-grant.ts';
 
 /**
  * Neither the slot nor a later one is done, or the result has been kept long enough.
- * @param cut now less the clock skew margin
+ * @param cut now minus the clock skew margin
  */
 const isNotDone = (slot: string, cut: number): Condition => ({
   expression: 'attribute_not_exists(done_slot) OR done_slot < :slot OR keep_until < :cut',

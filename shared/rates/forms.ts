@@ -62,7 +62,7 @@ export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, wr
 
 /**
  * The cap on record is the one for which the charge was computed.
- * @param cut now less the clock skew margin, in epoch milliseconds
+ * @param cut now minus the clock skew margin, in epoch milliseconds
  */
 const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : isUncapped(cut));
 

@@ -53,7 +53,7 @@ const update = (UpdateExpression: string, bytes = 1) =>
     },
   });
 
-it('the test client of DynamoDB refuses index keys that are too long for DynamoDB', async () => {
+it('the test DynamoDB client refuses index keys that are too long for DynamoDB', async () => {
   await dynamodb.send(put(row(1024, 2048)));
   const { execution: _, ...outside } = row(1025, 1);
   await dynamodb.send(put(outside));
@@ -70,7 +70,7 @@ it('the test client of DynamoDB refuses index keys that are too long for DynamoD
     });
 });
 
-it('the test client of DynamoDB refuses an expression with more operators than DynamoDB takes', async () => {
+it('the test DynamoDB client refuses an expression with more operators than DynamoDB takes', async () => {
   const names = Array.from({ length: 400 }, (_, nth) => `q${nth}`);
   const all = (count: number) => `SET #execution=:value,${names.slice(0, count).map((name) => `${name}=:value`)}`;
   await dynamodb.send(update(all(299)));

@@ -73,7 +73,7 @@ it('the signer signs the first and each later request as SigV4 says', async () =
   );
 });
 
-it('the client of DynamoDB does not log requests', () => {
+it('the DynamoDB client does not log requests', () => {
   expect(dynamodbClient({ region: 'us-east-1' }).middlewareStack.identify().join()).not.toContain('loggerMiddleware');
 });
 

@@ -209,7 +209,9 @@ describe('a report of a table that changes meanwhile', () => {
       const touch = async () => {
         const key = [...stay][Math.floor(random() * stay.size)];
         if (key === undefined) return;
-        stay.delete(key); // changed once: of two deletes that the network made of one, the second must not meet a boundary
+        // Touch each row only once. The network may send a delete twice, and the second must not delete a row that has
+        // become a boundary.
+        stay.delete(key);
         // The emulator ends a scan that would go on after a row that is gone; DynamoDB does not.
         if (random() < 0.5 && !boundaries.has(key))
           await world.deleteItem(world.locations.leasesTable, { key: S(key) });

@@ -1,9 +1,5 @@
 import { expect, it } from 'vitest';
-import { call } from '../support/emulators/aws.ts';
-import type { LineWorld } from './world.ts';
-
-/** With so little time left, a release leaves the line to others: the lock is free, and keeps its mark. */
-const late = call({ timeLeftMs: () => 1999 });
+import { callInHurry, type LineWorld } from './world.ts';
 
 /** Tasks whose deadline has passed, and which a hand-off or the schedule ends. */
 export async function overdueTasks(lineWorld: LineWorld) {
@@ -67,7 +63,7 @@ export async function overdueTasks(lineWorld: LineWorld) {
 
   it('a plain caller takes a marked lock if its only waiter cannot be notified', async () => {
     const { key, first } = await unreachable();
-    await release(first, late);
+    await release(first, callInHurry);
     expect(await isMarked(key)).toBe(true);
     expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });

@@ -4,10 +4,7 @@ import { flagRow } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
-import type { LineWorld } from './world.ts';
-
-/** With so little time left, a release leaves the line to others: the lock is free, and keeps its mark. */
-const late = call({ timeLeftMs: () => 1999 });
+import { callInHurry, type LineWorld } from './world.ts';
 
 /** Rules of a call in line (docs/protocols/queue.md#wait). */
 export async function rulesOfCalls(lineWorld: LineWorld) {
@@ -47,7 +44,7 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
         later(500, async () => {
           requests.faultsOf.GetItem = [
             async (send) => {
-              await precededBy(() => release(first, late))(async () => undefined);
+              await precededBy(() => release(first, callInHurry))(async () => undefined);
               const answer = await send();
               timeline.advance(2001);
               requests.sent.length = 0;
@@ -108,7 +105,7 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
       () => failure(steady(key, { ...(left.context.retryWith as object), waitSeconds: 5 })),
       () =>
         later(1080, async () => {
-          await release(first, late);
+          await release(first, callInHurry);
           releasedAt = timeline.now();
         }),
     );

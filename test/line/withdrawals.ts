@@ -3,10 +3,7 @@ import { flagRow } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
-import type { LineWorld } from './world.ts';
-
-/** With so little time left, a release leaves the line to others: the lock is free, and keeps its mark. */
-const late = call({ timeLeftMs: () => 1000 });
+import { callInHurry, type LineWorld } from './world.ts';
 
 /** A caller withdraws its request: the call that waits ends, and so does its grant. */
 export async function withdrawals(lineWorld: LineWorld) {
@@ -186,7 +183,7 @@ export async function withdrawals(lineWorld: LineWorld) {
 
   it('a free lock goes to the task behind a call that withdraws', async () => {
     const { key, first, task } = await inLine();
-    await release(first, late);
+    await release(first, callInHurry);
     expect(task.state).toBe('waiting');
     expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
     expect(grantOf(task)).toMatchObject({ holder: 'task' });
@@ -199,7 +196,7 @@ export async function withdrawals(lineWorld: LineWorld) {
     timeline.advance(1); // so that the next ticket is later
     const [row] = await rows(key);
     const { task } = await park({ key, holder: 'task' });
-    await release(first, late);
+    await release(first, callInHurry);
     expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject(isDone);
     expect(grantOf(task)).toMatchObject({ holder: 'task' });
   });
@@ -207,7 +204,7 @@ export async function withdrawals(lineWorld: LineWorld) {
   it('a free lock loses its mark if the only call in line withdraws', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     await exitInLine(ofB(key));
-    await release(first, late);
+    await release(first, callInHurry);
     expect(await isMarked(key)).toBe(true);
     await withdraw(ofB(key), owner);
     expect(await isMarked(key)).toBe(false);

@@ -10,7 +10,7 @@ afterAll(() => steps.stop());
 
 const executionOf = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:machine:${name}`;
 
-/** Parks a task of Step Functions through the deployed handler. */
+/** Parks a Step Functions task through the deployed handler. */
 async function park(input: object) {
   const task = steps.newTask();
   clock.advance(1);

@@ -101,7 +101,7 @@ it('a call that does not wait leaves a free key to sleepers at first', async () 
   expect((await rows(key)).map(({ ticket }) => ticket?.S?.slice(1))).toEqual(sleepers.map(({ asked }) => asked.ticket));
 });
 
-it('a sleeper that takes the free key notes how long the turn before lasted', async () => {
+it('a sleeper that takes the free key notes how long the previous turn lasted', async () => {
   const { key, first, sleepers } = await line('a', 'b');
   timeline.advance(30_000);
   await release(first);
@@ -174,7 +174,7 @@ it('an early return keeps the ticket and the position', async () => {
   expect(await places(key)).toEqual([true, true]);
 });
 
-it('a caller that was not held takes the free key by its own ticket', async () => {
+it('a caller that was not held takes the free key under its own ticket', async () => {
   const { key, first, sleepers } = await line('a');
   const plain = await goToSleep({ key, holder: 'plain', sleepMs: 0 });
   await release(first);
@@ -184,7 +184,7 @@ it('a caller that was not held takes the free key by its own ticket', async () =
   expect((await rows(key)).map(({ ticket }) => ticket?.S)).toEqual([`p${sleepers[0]?.asked.ticket}`]);
 });
 
-it('a sleeper that is sent twice has one grant', async () => {
+it('a sleeper whose return is sent twice has one grant', async () => {
   const { first, sleepers } = await line('a');
   await release(first);
   const [asleep] = sleepers as [Sleeper];
@@ -407,7 +407,7 @@ it('a release names the first sleeper that is still in line', async () => {
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: sleepers[1]?.asked.ticket } });
 });
 
-it('a quick release to a held call does not count out sleepers it passes', async () => {
+it('a quick release still counts the sleepers that it passes over', async () => {
   const { key, first, sleepers } = await line('a');
   const comes = async (holder: string, afterMs: number) => {
     await timeline.sleep(afterMs);
@@ -422,7 +422,7 @@ it('a quick release to a held call does not count out sleepers it passes', async
     },
   );
   expect(granted).toMatchObject({ holder: 'c' });
-  // Three have come. Those that had the key have left.
+  // Three callers have arrived (a, b, c). b and c have received the key, so two have left the line.
   expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '2' } });
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: sleepers[0]?.asked.ticket } });
 });

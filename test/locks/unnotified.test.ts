@@ -4,7 +4,7 @@ import { queueWorld, resetting } from '../support/worlds/line.ts';
 const world = await queueWorld();
 const { acquire, heartbeat, release, breakLease, park, repair, executionEnded } = world;
 const { grantOf, rawItem, rows, clock, requests, steps } = world;
-/** The request that the record of an exclusive holder names, also after the end of the grant. */
+/** The request that the record of an exclusive holder names, even after the end of the grant. */
 const requestOn = async (key: string) => (await rawItem(key))?.h?.M?.m;
 const ticketOn = async (key: string) => (await rawItem(key))?.h?.M?.k?.S;
 resetting(world);

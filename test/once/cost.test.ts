@@ -49,7 +49,7 @@ it.runIf(isFull)(
     );
     expect(outcomes.filter((outcome) => outcome === 'run')).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(CALLERS - 1);
-    // Each write is of a record below 1 KiB: one unit, also if its condition is lost.
+    // Each write is of a record below 1 KiB: one unit, even if its condition is lost.
     expect(requests.sent.filter((name) => name === 'UpdateItem').length).toBeLessThanOrEqual(MOST_WRITES);
   },
   300_000,

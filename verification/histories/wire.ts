@@ -42,7 +42,7 @@ const LAMBDA: Store = { ...STEP_FUNCTIONS };
 
 type Send = () => Promise<object>;
 
-/** Puts faults and simulated time between a client of DynamoDB and its emulator. */
+/** Puts faults and simulated time between a DynamoDB client and its emulator. */
 export const injectIntoDynamodb = (client: DynamoDBClient): void => inject(client, DYNAMODB);
 
 /** Puts faults and simulated time between a client of S3 and its emulator. */

@@ -65,7 +65,7 @@ keepLimits(configured.dynamodb, (table) => tables.find(({ kind }) => kind === ki
 const another = <Client extends DynamoDBClient | S3Client>(client: Client): Client =>
   Object.create(client, { middlewareStack: { value: client.middlewareStack.clone() } });
 
-/** The functions' client of DynamoDB, for tests. */
+/** The functions' DynamoDB client, for tests. */
 export const testClient = (overrides?: DynamoDBClientConfig): DynamoDBClient =>
   overrides ? dynamodbClient({ ...patient(), ...overrides }) : another(configured.dynamodb);
 

@@ -44,7 +44,7 @@ export interface ApiAnswer {
 
 /**
  * Callbacks and executions of durable functions, in memory, and the API of version 2025-12-01 as far as Holdfast uses it: SendDurableExecutionCallbackSuccess,
- * SendDurableExecutionCallbackFailure and GetDurableExecution. A callback accepts a single answer. A later answer, also after the end
+ * SendDurableExecutionCallbackFailure and GetDurableExecution. A callback accepts a single answer. A later answer, even after the end
  * of the execution, is refused with CallbackTimeoutException.
  */
 export class Callbacks {

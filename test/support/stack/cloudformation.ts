@@ -47,7 +47,7 @@ export interface CloudFormationDouble {
   read: { template: object | undefined };
   /** The changes of each change set, in pages. */
   changes: { Action: string; LogicalResourceId: string; Replacement?: string }[][];
-  /** The concurrency of Lambda in the account. Undefined if AWS does not say. */
+  /** Lambda's concurrency in the account. Undefined if AWS does not say. */
   concurrency: { limit: number | undefined };
   /** Called when a change set is executed. The stack has the status and the events that it returns. */
   outcome: { of: ((stack: string) => { status: string; events: EventDouble[] } | undefined) | undefined };

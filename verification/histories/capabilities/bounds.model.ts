@@ -24,7 +24,7 @@ const GRANT_NOTIFIED_AGAIN = 'a task that is tried again is notified of its gran
 const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
 const FREED_BY_FAILED_READ =
-  'the end of an execution frees its lease within one event, also if one read of its state fails';
+  'the end of an execution frees its lease within one event, even if one read of its state fails';
 const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';

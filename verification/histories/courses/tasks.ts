@@ -40,7 +40,7 @@ async function triedAgain(stage: Stage, key: string, terms: Terms): Promise<void
 }
 
 const KEYS = Array.from({ length: 10 }, (_, nth) => `w0-many-${nth}`);
-const EACH_KEY = 'the runs of the schedule reach each key, also if no run reaches all';
+const EACH_KEY = 'the runs of the schedule reach each key, even if no run reaches all';
 
 const unnotified = (history: readonly Entry[]): Violation[] =>
   history
