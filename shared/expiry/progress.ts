@@ -79,7 +79,7 @@ export class Progress {
       const stored = await store.get(CHECKPOINT, call);
       const before = stored && parseCheckpoint(stored.text);
       const isSame = before !== undefined && isAbout(locations, before);
-      if (isSame && before.fence >= fence) break; // a fence says nothing about a lease in another table
+      if (isSame && before.fence >= fence) break; // fences of different tables cannot be compared
       const continues = isSame && before.finishedAt === null && clock.now() - before.startedAt <= giveUpAfterMs;
       if (before && !continues && !isPublished(before)) await publishReport(store, before, call);
       const checkpoint = continues ? before : newReport(dependencies, before);
@@ -143,15 +143,18 @@ export class Progress {
       const stored = await this.#store.get(reportKey(reportId), call);
       const report = stored && parseCheckpoint(stored.text);
       const summary = report && summaryOf(report, this.#dependencies.locations.bucket);
-      if (summary && !(await this.#isAnnounced(summary, call))) break;
+      if (summary && !(await this.#sendEvent(summary, call))) break;
       sent.push(reportId); // even if the lifecycle has deleted the report: then there is nothing to announce
     }
     if (sent.length === 0) return;
     await this.#save(call, (standing) => ({ owed: standing.owed.filter((reportId) => !sent.includes(reportId)) }));
   }
 
-  /** Sends the event of a report. A failure does not stop the run: the answer (`announced`) and the log show it. */
-  #isAnnounced(summary: Summary, { signal }: Call): Promise<boolean> {
+  /**
+   * Sends the event of a report. A failure does not stop the run: the answer (`announced`) and the log show it.
+   * @returns whether the bus has accepted the event
+   */
+  #sendEvent(summary: Summary, { signal }: Call): Promise<boolean> {
     return this.#dependencies.announce(summary, signal).then(
       () => true,
       () => false,

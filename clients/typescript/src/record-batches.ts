@@ -62,7 +62,7 @@ export const batchHandler =
           const end = chain.findIndex((entry) => entry.key !== chain[0]?.key);
           const ofKey = chain.splice(0, end < 0 ? chain.length : end);
           await underKey(
-            ofKey.filter((entry) => !failures.isBarred(entry)),
+            ofKey.filter((entry) => !failures.failIfBarred(entry)),
             { context, failures },
           );
         }
@@ -81,8 +81,8 @@ export interface Failures<Message> {
   /** The error of the first failure. */
   cause: unknown;
   add(error: unknown, entries: Entry<Message>[]): Promise<void>;
-  /** True if an earlier record of the message group has failed. The record then fails too, so that the group keeps its order. */
-  isBarred(entry: Entry<Message>): boolean;
+  /** Fails a record if an earlier record of its message group has failed, so that the group keeps its order. @returns whether it did */
+  failIfBarred(entry: Entry<Message>): boolean;
 }
 
 function failuresOf<Message>(onFailure: (error: unknown, records: Message[]) => unknown): Failures<Message> {
@@ -96,7 +96,7 @@ function failuresOf<Message>(onFailure: (error: unknown, records: Message[]) => 
       const records = entries.map(({ record }) => record);
       await hook(onFailure, error, records);
     },
-    isBarred(entry) {
+    failIfBarred(entry) {
       const isBarred = [...failed].some(({ group }) => isSame(group, entry.group));
       if (isBarred) failed.add(entry);
       return isBarred;
@@ -122,7 +122,7 @@ export async function inOrder<Message>(
     try {
       if (isOver()) return;
       if (lease?.lost) return await failures.add(lease.lost, entries.slice(at));
-      if (failures.isBarred(entry)) continue;
+      if (failures.failIfBarred(entry)) continue;
       if ('fault' in entry) throw entry.fault;
       await handle(entry.record);
       if (lease?.lost) throw lease.lost;

@@ -53,7 +53,7 @@ export async function exclusionWorld(
     if (name) throw Object.assign(new Error('lost'), { name, stack: '' });
     return answer;
   };
-  /** Repairs the queues as if all tasks had been parked for more than an hour. */
+  /** Repairs the lines as if all tasks had been parked for more than an hour. */
   const expire = async () => {
     const before = aheadMs;
     aheadMs += 3_700_000;
@@ -61,12 +61,10 @@ export async function exclusionWorld(
     aheadMs = before;
   };
   const running: Work[] = [];
-  /** How many were at work at once. */
+  /** How many have been at work at the same time, at most. */
   const most = { atWork: 0 };
   let atWork = 0;
-  let isPrompt = false;
   const work: LambdaHandler = async (input) => {
-    if (isPrompt) return null;
     most.atWork = Math.max(most.atWork, ++atWork);
     return new Promise((finish, fail) => {
       running.push({ input: input as Work['input'], finish, fail });
@@ -142,10 +140,6 @@ export async function exclusionWorld(
     running,
     most,
     atWorkNo,
-    /** Work that begins from now on is finished at once. */
-    finishLater: () => {
-      isPrompt = true;
-    },
     waiting,
     lease,
     state,
