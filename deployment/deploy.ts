@@ -117,7 +117,8 @@ async function carryOut(
       return undefined;
     }
   }
-  const execute = (changes: stacks.ChangeSet) => stacks.execute(aws, { changeSet: changes, name }, observer.onEvent);
+  const execute = (changes: stacks.ChangeSet) =>
+    stacks.executeChangeSet(aws, { changeSet: changes, name }, observer.onEvent);
   const deployed = await execute(changeSet);
   if (!isProtected) return deployed;
   observer.say('Protecting the tables from deletion');

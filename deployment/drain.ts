@@ -8,7 +8,7 @@ import { Refusal } from './failure.ts';
 import * as stacks from './stack.ts';
 import { refuseState } from './states.ts';
 import { stopCommand } from './stop-command.ts';
-import { type BoundHolder, heldIn } from './table-use.ts';
+import { type BoundHolder, unexpiredIn } from './table-use.ts';
 
 /** An acquire that began before the drain may still grant a lease. This long after the drain, all such calls have ended. */
 const LONGEST_CALL_MS = 30_000;
@@ -33,7 +33,7 @@ type Named = Stack & { StackName: string };
 /** @throws Refusal if there is no such stack */
 export async function existingStack(aws: Aws, stage: string): Promise<Named> {
   const name = `holdfast-${stage}`;
-  const { stack } = await stacks.find(aws, name);
+  const { stack } = await stacks.findStack(aws, name);
   if (!stack) throw new Refusal(`there is no stack ${name} in account ${aws.account}, region ${aws.region}`);
   return { ...stack, StackName: name };
 }
@@ -41,7 +41,7 @@ export async function existingStack(aws: Aws, stage: string): Promise<Named> {
 /** @throws Refusal if there is no such stack, or it cannot be changed now */
 async function changeableStack(aws: Aws, stage: string): Promise<Named> {
   const stack = await existingStack(aws, stage);
-  const now = await stacks.cleanedUp(aws, stack);
+  const now = await stacks.waitForStackCleanup(aws, stack);
   refuseState(now, aws.region);
   return { ...now, StackName: stack.StackName };
 }
@@ -135,7 +135,7 @@ async function setDrained(
       ParameterKey === 'drained' ? { ParameterKey, ParameterValue: drained } : { ParameterKey, UsePreviousValue: true },
     ),
   });
-  if (changeSet) await stacks.execute(aws, { changeSet, name }, onEvent);
+  if (changeSet) await stacks.executeChangeSet(aws, { changeSet, name }, onEvent);
   return true;
 }
 
@@ -150,14 +150,16 @@ async function useOf(aws: Aws, stack: Stack): Promise<Use> {
   const { clockSkewMs = '0' } = stacks.valuesOf(stack);
   const leases = outputOf(stack, 'LeasesTableName');
   const now = (await timeOfAws(aws, leases)) - Number(clockSkewMs);
-  const { held, keys, bound } = await heldIn(aws.dynamodb, leases, now);
+  const { unboundCount, keys, bound } = await unexpiredIn(aws.dynamodb, leases, now);
   const waiting = await waitersIn(aws, outputOf(stack, 'WaitersTableName'), now);
   const ofBound = new Set(bound.map(({ key }) => key));
   const behind = waiting.filter((key) => ofBound.has(key)).length;
   const others = waiting.length - behind;
   const named = keys.length > 0 ? ` (${first(keys.map(shown), MAX_KEYS_NAMED).join(', ')})` : '';
   return {
-    ...(held + others > 0 && { passing: `${held} leases or permits are held${named}, ${others} calls or tasks wait` }),
+    ...(unboundCount + others > 0 && {
+      passing: `${unboundCount} leases or permits are held${named}, ${others} calls or tasks wait`,
+    }),
     ...(bound.length > 0 && {
       bound: {
         summary: `${bound.length} leases or permits are bound to executions, and ${behind} calls or tasks wait behind them`,

@@ -6,7 +6,7 @@ import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
 import { inShell } from './stop-command.ts';
 import { keyOfTable } from './storage.ts';
-import { type BoundHolder, heldIn, useOf } from './table-use.ts';
+import { type BoundHolder, unexpiredIn, useOf } from './table-use.ts';
 
 const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
 
@@ -35,7 +35,7 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     if (use && !(await mayLift(use))) return DECLINED;
     const lifted = await liftFences(aws.dynamodb, table, now);
     console.log(`${lifted} fences of ${table} in ${location} were lifted`);
-    const { bound } = await heldIn(aws.dynamodb, table, now);
+    const { bound } = await unexpiredIn(aws.dynamodb, table, now);
     for (const line of breaking(bound)) console.log(line);
     return 0;
   });

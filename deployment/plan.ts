@@ -59,8 +59,8 @@ export async function makePlan(
 ): Promise<Plan> {
   const { stage, given, reset } = order;
   const name = `holdfast-${stage}`;
-  const found = await stacks.find(aws, name);
-  const stack = found.stack && (await stacks.cleanedUp(aws, found.stack));
+  const found = await stacks.findStack(aws, name);
+  const stack = found.stack && (await stacks.waitForStackCleanup(aws, found.stack));
   say(`${stack ? 'Stack' : 'New stack'} ${name} in account ${aws.account}, region ${aws.region}`);
   if (stack) refuseState(stack, aws.region);
   else if (!order.mayCreate)

@@ -34,7 +34,7 @@ export interface Found {
   emptyStack?: string;
 }
 
-export async function find({ cloudFormation }: Aws, name: string): Promise<Found> {
+export async function findStack({ cloudFormation }: Aws, name: string): Promise<Found> {
   const stacks = await cloudFormation.send(new DescribeStacksCommand({ StackName: name })).catch((error: Error) => {
     if (error.name === 'ValidationError' && /does not exist/.test(error.message)) return { Stacks: [] };
     throw error;
@@ -152,7 +152,7 @@ export async function discard({ cloudFormation }: Aws, changeSet: ChangeSet, nam
  * @param onEvent called with each step of each resource
  * @throws Error with each failure, if CloudFormation has rolled the changes back
  */
-export async function execute(
+export async function executeChangeSet(
   aws: Aws,
   { changeSet, name }: { changeSet: ChangeSet; name: string },
   onEvent: (event: StackEvent) => void,
@@ -197,7 +197,7 @@ async function eventsSince({ cloudFormation }: Aws, name: string, last: string |
 }
 
 /** Waits until CloudFormation has removed what an earlier deployment left over. @returns the stack as it is then */
-export async function cleanedUp({ cloudFormation }: Aws, stack: Stack): Promise<Stack> {
+export async function waitForStackCleanup({ cloudFormation }: Aws, stack: Stack): Promise<Stack> {
   let now = stack;
   while (/_CLEANUP_IN_PROGRESS$/.test(String(now.StackStatus))) {
     await sleep(POLL_MS);

@@ -2,7 +2,7 @@ import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts
 import { evaluate } from '../infrastructure/evaluate.ts';
 import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
-import { find, valuesOf } from './stack.ts';
+import { findStack, valuesOf } from './stack.ts';
 import type { Values } from './values.ts';
 
 /** The most characters that IAM accepts in the name of a role. */
@@ -33,7 +33,7 @@ export async function checkNamesakes(aws: Aws, { previous, next }: { previous: V
   const { stage = '' } = next;
   const former = namespacesOf(previous);
   for (const namespace of namespacesOf(next).filter((name) => !former.includes(name)))
-    if ((await find(aws, `holdfast-${stage}-${namespace}`)).stack)
+    if ((await findStack(aws, `holdfast-${stage}-${namespace}`)).stack)
       throw new Refusal(
         `namespaces must not contain ${namespace}: the stage ${stage}-${namespace} has a state machine of the same name`,
       );
@@ -41,7 +41,7 @@ export async function checkNamesakes(aws: Aws, { previous, next }: { previous: V
   const parts = stage.split('-');
   for (let at = 1; at < parts.length; at += 1) {
     const [other, namespace] = [parts.slice(0, at).join('-'), parts.slice(at).join('-')];
-    const { stack } = await find(aws, `holdfast-${other}`);
+    const { stack } = await findStack(aws, `holdfast-${other}`);
     if (stack && namespacesOf(valuesOf(stack)).includes(namespace))
       throw new Refusal(
         `the stage must not be ${stage}: the namespace ${namespace} of the stage ${other} has a state machine of the same name`,

@@ -12,11 +12,11 @@ const RECENT_MS = 300_000;
  * @returns what shows that callers use the table. Undefined if nothing does
  */
 export async function useOf(dynamodb: DynamoDBClient, table: string, now: number): Promise<string | undefined> {
-  const { held, lastWrite } = await heldIn(dynamodb, table, now);
+  const { unboundCount, lastWrite } = await unexpiredIn(dynamodb, table, now);
   const isRecent = lastWrite > now - RECENT_MS;
-  if (held === 0 && !isRecent) return undefined;
+  if (unboundCount === 0 && !isRecent) return undefined;
   const written = isRecent ? `, and the last write was at ${new Date(lastWrite).toISOString()}` : '';
-  return `${held} leases or permits of ${table} are held${written}`;
+  return `${unboundCount} leases or permits of ${table} are held${written}`;
 }
 
 /** A bound lease or permit. */
@@ -30,9 +30,9 @@ export interface BoundHolder {
   acquiredAt: number;
 }
 
-interface Held {
+interface UnexpiredHolders {
   /** The number of leases and permits that are not bound. */
-  held: number;
+  unboundCount: number;
   /** The keys of these leases and permits, sorted. */
   keys: string[];
   /** The bound leases and permits, sorted by key. */
@@ -41,15 +41,15 @@ interface Held {
   lastWrite: number;
 }
 
-/** @param now epoch milliseconds. A lease that has expired by then is not held */
-export async function heldIn(dynamodb: DynamoDBClient, table: string, now: number): Promise<Held> {
-  const found: Held = { held: 0, keys: [], bound: [], lastWrite: 0 };
+/** @param now epoch milliseconds. A lease that has expired by then does not count */
+export async function unexpiredIn(dynamodb: DynamoDBClient, table: string, now: number): Promise<UnexpiredHolders> {
+  const found: UnexpiredHolders = { unboundCount: 0, keys: [], bound: [], lastWrite: 0 };
   for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
     for (const item of Items) {
       const key = item.key?.S ?? '';
-      const { held, bound, writes } = useOfKey(item, now);
-      found.held += held;
-      if (held > 0) found.keys.push(key);
+      const { unboundCount, bound, writes } = useOfKey(item, now);
+      found.unboundCount += unboundCount;
+      if (unboundCount > 0) found.keys.push(key);
       for (const { holder, fence, execution, acquiredAt } of bound)
         found.bound.push({ key, holder, fence, execution, acquiredAt });
       found.lastWrite = Math.max(found.lastWrite, ...writes.filter(isInstant));
@@ -61,11 +61,11 @@ export async function heldIn(dynamodb: DynamoDBClient, table: string, now: numbe
 
 function useOfKey(item: Item, now: number) {
   const { entries, thirdParty, freedAt = 0 } = parseKey('', item);
-  const held = entries.filter(({ expiresAt }) => expiresAt > now);
-  const bound = held.filter(isBound);
+  const unexpired = entries.filter(({ expiresAt }) => expiresAt > now);
+  const bound = unexpired.filter(isBound);
   const others = thirdParty !== undefined && thirdParty.endsAt > now ? 1 : 0;
   return {
-    held: held.length - bound.length + others,
+    unboundCount: unexpired.length - bound.length + others,
     bound,
     writes: [freedAt, ...entries.map(({ beatAt }) => beatAt)],
   };

@@ -6,7 +6,7 @@ import { isJson, type Json } from './json.ts';
 import type { Tokens } from './tokens.ts';
 
 /** The services that tasks can call. */
-export interface Surroundings {
+export interface Services {
   tokens: Tokens;
   /** @throws FunctionError of the function, StatesError when there is none of that name */
   invoke(functionArn: string, payload: Json): Promise<Json>;
@@ -23,15 +23,15 @@ type Fields = Record<string, Json>;
  * `aws-sdk:sfn:stopExecution`, with their patterns `.waitForTaskToken`, `.sync` and `.sync:2`, within the task's timeout and heartbeats.
  * @throws StatesError, or the library's States.Timeout
  */
-export async function performTask(around: Surroundings, execution: Execution, task: Task): Promise<Json> {
+export async function performTask(services: Services, execution: Execution, task: Task): Promise<Json> {
   const limits = limitsOf(task, execution.signal);
   try {
-    return await Promise.race([integration(around, task, { limits, parent: execution }), limits.exceeded]);
+    return await Promise.race([integration(services, task, { limits, parent: execution }), limits.exceeded]);
   } catch (error) {
     throw inStates(error as Error);
   } finally {
     limits.end();
-    around.tokens.close(task.token);
+    services.tokens.close(task.token);
   }
 }
 
@@ -62,35 +62,37 @@ function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal)
 }
 
 async function integration(
-  around: Surroundings,
+  services: Services,
   task: Task,
   { limits, parent }: { limits: Limits; parent: Execution },
 ): Promise<Json> {
   const { resource } = task;
-  if (/^arn:[\w-]+:lambda:/.test(resource)) return around.invoke(resource, task.parameters);
+  if (/^arn:[\w-]+:lambda:/.test(resource)) return services.invoke(resource, task.parameters);
   const parameters = task.parameters as Fields;
   switch (resource.replace(/^arn:[\w-]+:states:::/, '')) {
     case 'lambda:invoke':
-      return invokeTask(around, parameters);
+      return invokeTask(services, parameters);
     case 'lambda:invoke.waitForTaskToken':
-      return untilSent(around.tokens, { token: task.token, beat: limits.beat }, () => invokeTask(around, parameters));
+      return untilSent(services.tokens, { token: task.token, beat: limits.beat }, () =>
+        invokeTask(services, parameters),
+      );
     case 'states:startExecution': {
-      const { arn, startedAt } = start(around, parameters, parent.name);
+      const { arn, startedAt } = start(services, parameters, parent.name);
       return { ExecutionArn: arn, StartDate: startedAt.getTime() };
     }
     case 'states:startExecution.sync':
-      return childOutput(start(around, parameters, parent.name), parent.signal, (text) => text);
+      return childOutput(start(services, parameters, parent.name), parent.signal, (text) => text);
     case 'states:startExecution.sync:2':
-      return childOutput(start(around, parameters, parent.name), parent.signal, JSON.parse);
+      return childOutput(start(services, parameters, parent.name), parent.signal, JSON.parse);
     case 'aws-sdk:sfn:stopExecution':
-      return stop(around, parameters);
+      return stop(services, parameters);
     default:
       throw new StatesError('States.Runtime', `the local stack does not know the resource ${resource}`, true);
   }
 }
 
-async function invokeTask(around: Surroundings, { FunctionName, Payload = {} }: Fields): Promise<Json> {
-  const result = await around.invoke(String(FunctionName), Payload);
+async function invokeTask(services: Services, { FunctionName, Payload = {} }: Fields): Promise<Json> {
+  const result = await services.invoke(String(FunctionName), Payload);
   return { ExecutedVersion: '$LATEST', Payload: result, StatusCode: 200 };
 }
 
@@ -106,20 +108,20 @@ function untilSent(
   });
 }
 
-function start(around: Surroundings, parameters: Fields, parent: string): Execution {
+function start(services: Services, parameters: Fields, parent: string): Execution {
   const { StateMachineArn, Name, Input = {} } = parameters;
   const input = typeof Input === 'string' ? Input : JSON.stringify(Input);
   if (isJson(input)) checkSize(JSON.parse(input), `input of ${StateMachineArn} from ${parent}`);
-  return around.start({
+  return services.start({
     stateMachineArn: String(StateMachineArn),
     ...(Name !== undefined && { name: String(Name) }),
     input,
   });
 }
 
-function stop(around: Surroundings, { ExecutionArn, Error: error, Cause: cause }: Fields): Json {
+function stop(services: Services, { ExecutionArn, Error: error, Cause: cause }: Fields): Json {
   try {
-    const execution = around.execution(String(ExecutionArn));
+    const execution = services.execution(String(ExecutionArn));
     execution.stop(error as string | undefined, cause as string | undefined);
     return { StopDate: execution.stoppedAt?.toISOString() ?? null };
   } catch (error) {

@@ -3,13 +3,13 @@ import aslValidator from 'asl-validator';
 import { ACCOUNT, REGION } from '../../infrastructure/logical-ids.ts';
 import { apiError } from './errors.ts';
 import { Execution, type StateMachine } from './execution.ts';
-import { performTask, type Surroundings } from './integrations.ts';
+import { performTask, type Services } from './integrations.ts';
 import { type Definition, isJsonata } from './interpreter.ts';
 import { isJson } from './json.ts';
 import { Tokens } from './tokens.ts';
 
 export interface StepFunctionsOptions {
-  invoke: Surroundings['invoke'];
+  invoke: Services['invoke'];
   /** Called at the start and at the end of every execution. */
   statusChanged?(execution: Execution): void;
   /** How long a second of a definition takes, in milliseconds: 1000 except in tests. */
@@ -91,7 +91,7 @@ export class StepFunctions {
     if (there?.status === 'RUNNING' && there.input === input) return there;
     if (there) throw apiError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`);
     const { secondMs = 1000, limitSecondMs = secondMs, statusChanged = () => {}, invoke } = this.#options;
-    const around: Surroundings = {
+    const services: Services = {
       tokens: this.tokens,
       invoke,
       start: (request) => this.start(request),
@@ -99,7 +99,7 @@ export class StepFunctions {
     };
     const execution = new Execution({
       ...{ machine, arn, name, input, secondMs, limitSecondMs, statusChanged },
-      perform: (running, task) => performTask(around, running, task),
+      perform: (running, task) => performTask(services, running, task),
     });
     this.executions.set(arn, execution);
     return execution;

@@ -1,7 +1,7 @@
 import { StatesError } from './errors.ts';
 import type { Json } from './json.ts';
 
-interface Waits {
+interface WaitOptions {
   /** How long a second of `Seconds` takes, in milliseconds. */
   secondMs: number;
   /** Aborts when the execution has ended. The wait then never resolves. */
@@ -14,7 +14,7 @@ interface Waits {
  */
 export async function wait(
   { Seconds: seconds, Timestamp: timestamp }: { Seconds?: Json; Timestamp?: Json },
-  { secondMs, ended }: Waits,
+  { secondMs, ended }: WaitOptions,
 ): Promise<void> {
   const ms = timestamp === undefined ? wholeSeconds(seconds) * secondMs : timeOf(timestamp) - Date.now();
   await new Promise((resolve) => {
@@ -30,7 +30,7 @@ function wholeSeconds(seconds: Json | undefined): number {
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** A timestamp in epoch milliseconds, but in whole seconds, because AWS cuts off the milliseconds. */
+/** The timestamp in epoch milliseconds, cut to whole seconds as AWS does. */
 function timeOf(timestamp: Json): number {
   const text = String(timestamp);
   if (TIMESTAMP.test(text)) return Math.floor(Date.parse(text) / 1000) * 1000;

@@ -5,7 +5,7 @@ import { count, type LogFields, logLine, type Metrics, measured, milliseconds } 
 import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 
-interface Observed {
+interface ObservationOptions {
   /** The fields of input, result and error context that are logged. */
   logged: readonly string[];
   /** Whether the line names the caller. */
@@ -23,7 +23,7 @@ interface Observed {
  * - `WaitedMs` of each new grant
  * - the measures of the call itself
  */
-export function observation(name: string, { logged, audited, derivedFields }: Observed): Middleware {
+export function observation(name: string, { logged, audited, derivedFields }: ObservationOptions): Middleware {
   const names = [...logged, 'issues']; // the field of each InvalidRequest
   /**
    * Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction does not have a principal here;

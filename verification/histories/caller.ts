@@ -8,7 +8,7 @@ import type { Simulation } from './simulation.ts';
 import type { Sender } from './wire.ts';
 
 /** What all callers of a world have in common. */
-export interface Surroundings {
+export interface CallerWorld {
   simulation: Simulation;
   service: FaultyService;
   /** The machines that functions run on. */
@@ -71,13 +71,13 @@ const GATEWAY_TIMEOUT_MS = 30_000;
 /** Someone who uses the service: through its real handlers, or, as a third-party client, through the stores. */
 export class Caller {
   readonly name: string;
-  readonly world: Surroundings;
+  readonly world: CallerWorld;
   /** The numbers of the present step. */
   random: () => number = Math.random;
   #faults: FaultSource;
   #memories = new Map<string, object>();
 
-  constructor(name: string, world: Surroundings) {
+  constructor(name: string, world: CallerWorld) {
     this.name = name;
     this.world = world;
     this.#faults = new FaultSource(seededRandom(0), 0, world.counts);

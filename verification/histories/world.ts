@@ -1,6 +1,6 @@
 import { DEFAULT_QUOTAS, type RepairMessage } from '../../shared/locks/dependencies.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
-import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
+import { Caller, type CallerWorld, type Step, type WorldFacts } from './caller.ts';
 import { clients } from './capabilities/clients.ts';
 import { commits } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
@@ -198,7 +198,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   plays.set(plan.seed, nth + 1);
   const simulation = new Simulation(plan.seed);
   const clocks = plan.clocks.map(({ offsetMs, rate }) => new MachineClock(simulation, offsetMs, rate));
-  const world: Surroundings = {
+  const world: CallerWorld = {
     simulation,
     service,
     clocks,
@@ -228,7 +228,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
  * Sends a message to the repair after its delay. One message in five is lost.
  * @param seeds the seeds of earlier messages. Two runs with one seed would make the same ids, and take each other's writes for their own.
  */
-function receive({ delaySeconds, ...message }: RepairMessage, world: Surroundings, seeds: Set<number>): void {
+function receive({ delaySeconds, ...message }: RepairMessage, world: CallerWorld, seeds: Set<number>): void {
   const { simulation, entries } = world;
   if (entries.length % 5 === 0) return;
   const caller = new Caller('repair queue', world);
@@ -241,7 +241,7 @@ function receive({ delaySeconds, ...message }: RepairMessage, world: Surrounding
   );
 }
 
-function strikeClocks({ clocks, facts }: Plan, { simulation, clocks: machines, counts }: Surroundings): void {
+function strikeClocks({ clocks, facts }: Plan, { simulation, clocks: machines, counts }: CallerWorld): void {
   for (const [index, { offsetMs, rate, steps }] of clocks.entries()) {
     counts.clockOffset += offsetMs === 0 ? 0 : 1;
     counts.clockDrift += rate === 1 ? 0 : 1;
@@ -270,7 +270,7 @@ async function takeSteps(caller: Caller, steps: Step[]): Promise<void> {
 }
 
 /** Ends the history without faults and, unless they agreed anyway, with right clocks. */
-async function settle(world: Surroundings, plan: Plan): Promise<void> {
+async function settle(world: CallerWorld, plan: Plan): Promise<void> {
   const { simulation } = world;
   world.calm = true;
   const names = new Set(plan.steps.map(({ capability }) => capability));

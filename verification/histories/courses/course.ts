@@ -1,6 +1,6 @@
 import type { Quotas } from '../../../shared/locks/dependencies.ts';
 import type { Answer } from '../../../test/support/stack/adapters.ts';
-import { Caller, type Surroundings, type WorldFacts } from '../caller.ts';
+import { Caller, type CallerWorld, type WorldFacts } from '../caller.ts';
 import { MachineClock } from '../clocks.ts';
 import { noFaults, type Script } from '../faults.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -38,7 +38,7 @@ export async function playCourse(course: Course, service: FaultyService): Promis
   await service.begin(course.quotas);
   const simulation = new Simulation(1);
   const clock = new MachineClock(simulation, 0, 1);
-  const world: Surroundings = {
+  const world: CallerWorld = {
     ...{ simulation, service, clocks: [clock], foreignClock: clock, entries: [], counts: noFaults() },
     ...{ prefix: 'w0-', unique: 'course-', facts: FACTS, calm: false },
   };
@@ -60,10 +60,10 @@ export interface Parked {
 
 /** What happens in a course, step by step. */
 export class Stage {
-  readonly world: Surroundings;
+  readonly world: CallerWorld;
   #ids = 0;
 
-  constructor(world: Surroundings) {
+  constructor(world: CallerWorld) {
     this.world = world;
   }
 
