@@ -51,8 +51,8 @@ export function CommitsView({ route }: { route: Route }) {
     everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) => rows.map(idOf).sort().join(),
     onData: ({ rows, more }) => {
-      const byName = new Map(rows.map((row) => [row.path, row]));
-      if (!more) history.saw({ list: 'commits', rows: byName, compare: commitChanges }, Date.now());
+      const byPath = new Map(rows.map((row) => [row.path, row]));
+      if (!more) history.saw({ list: 'commits', rows: byPath, compare: commitChanges }, Date.now());
     },
   });
   return html`<section aria-label="Commits in flight">

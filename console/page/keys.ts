@@ -10,7 +10,7 @@ import { First, Fullness, None, Since, State, TimeLeft, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { type ListedKey, type Listing, reader } from './service.ts';
-import { isShared, nameOf, roomText, stateText } from './texts.ts';
+import { isShared, nameOf, stateText, usedAndCapText } from './texts.ts';
 
 const POLL_EVERY_MS = 2000;
 
@@ -67,7 +67,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'In use',
     cell: (row) =>
-      (isShared(row) || Boolean(row.cap?.limit)) && html`<${Fullness} row=${row} words=${roomText(row)} />`,
+      (isShared(row) || Boolean(row.cap?.limit)) && html`<${Fullness} row=${row} words=${usedAndCapText(row)} />`,
     width: '11.6rem',
   },
   {

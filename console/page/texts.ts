@@ -28,10 +28,10 @@ export function changeZone(): void {
 /** The name of the zone, for example `Europe/Berlin`. */
 export const zoneName = (): string => zone() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The formats that were made before. Making one takes a third of a millisecond, and a list shows hundreds of times. */
+/** Formats to reuse: making one takes a third of a millisecond, and a list shows hundreds of instants. */
 const formats: Record<string, Intl.DateTimeFormat> = {};
 
-/** Day and time in the zone of the page, with the year if it is another year. @param showsZone true to add the zone, which the head of the page shows too */
+/** Day and time in the zone of the page, with the year if it is not the present one. @param showsZone true to add the zone, which the head of the page shows too */
 export function clockTime(instant: string | number, { showsZone = false, now = Date.now() } = {}): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return String(instant);
@@ -78,7 +78,7 @@ export const usedText = ({ used, limit }: { used: number; limit: number | null }
   limit === null ? String(used) : `${used} of ${limit}`;
 
 /** How much of a limit is in use, and the cap of an operator: `3 of 5, cap 3`. */
-export const roomText = ({ cap, ...row }: { used: number; limit: number | null; cap?: Cap }): string =>
+export const usedAndCapText = ({ cap, ...row }: { used: number; limit: number | null; cap?: Cap }): string =>
   `${usedText(row)}${cap?.limit ? `, cap ${cap.limit}` : ''}`;
 
 /** `1 task`, `3 tasks`, `3 aliases`. */
