@@ -112,7 +112,7 @@ export class Arguments {
 
   /**
    * A duration such as `90`, `60s`, `15m`, `1h` or `2d`, in seconds.
-   * @param bounds in seconds; `or` is a word that the option allows too, for the message
+   * The bounds are in seconds; `or` is a word that the option allows too, for the message.
    * @throws Failure that names the option, if its value is not such a duration
    */
   seconds(option: string, { least, most, whole = false, or }: Bounds & { or?: string }): number | undefined {

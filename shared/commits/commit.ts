@@ -19,8 +19,8 @@ import { writeObject } from './write.ts';
 const MAX_WRITES = 10;
 
 /**
- * How many intents a call may lose. Each lost intent means that another writer went first, and after so many, one of
- * those writers has landed.
+ * How many intents a call may lose. Each lost intent means that another writer went first, and after 50, one of those
+ * writers has landed.
  */
 const MAX_LOST_INTENTS = 50;
 

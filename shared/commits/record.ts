@@ -66,7 +66,7 @@ export interface NewRecord {
 
 /**
  * How many ids of displaced commits a record keeps. They cost at most one write unit more, and one of the writers has
- * almost always landed before so many have met.
+ * almost always landed before more than 16 have met.
  */
 const MAX_DISPLACED = 16;
 

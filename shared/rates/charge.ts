@@ -17,8 +17,8 @@ export interface Rate {
 }
 
 /**
- * What a reservation costs, in microseconds. One of 100,000 units a minute costs 0.6 milliseconds,
- * which no whole number of milliseconds can say.
+ * What a reservation costs, in microseconds: at 100,000 units a minute, a reservation of one unit costs 0.6 ms, which
+ * whole milliseconds cannot express.
  */
 export interface Charge {
   /** By how much the reservation moves *paid until*. */
@@ -85,7 +85,7 @@ const MICROSECONDS = 1_000_000n;
 
 const microseconds = ({ per }: Pick<Rate, 'per'>): bigint => BigInt(periodSeconds(per) ?? 0) * MICROSECONDS;
 
-/** The time in which a rate allows so many units, rounded up. */
+/** The time in which a rate allows `units`, rounded up. */
 const timeOf = (rate: Pick<Rate, 'limit' | 'per'>, units: number): number =>
   Number((BigInt(units) * microseconds(rate) + BigInt(rate.limit) - 1n) / BigInt(rate.limit));
 
@@ -149,8 +149,8 @@ export type Form = 'idle' | 'busy' | 'late';
 
 /**
  * Decides from the record how a call reserves. The conditions in `forms.ts` have the same rules, so change both.
- * @param row `isOwn`: an earlier try of the call made the last reservation
- * @param times `since`: when the call came, because a call adds to what was paid at that moment
+ * @param isOwn whether an earlier try of the call made the last reservation
+ * @param since when the call came, because a call adds to what was paid at that moment
  * @returns the form that fits, `repeated` if the start of the earlier try still counts, or after how many milliseconds
  *   the call may ask again
  */

@@ -55,7 +55,7 @@ const MAX_HINTS = 100;
 const ASK_PAUSED_MS = 60_000;
 
 /**
- * Reserves a start for work that takes so many units, with one conditional UpdateItem, or two when the key becomes idle
+ * Reserves a start for the units of the work, with one conditional UpdateItem, or two when the key becomes idle
  * or busy (docs/protocols/rates.md#reserve). The call itself never waits.
  * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key),
  *   QueueFull (too many reservations are open), Throttled, Unavailable, OutcomeUnknown
@@ -162,7 +162,8 @@ function judgeRates(
 
 /**
  * The answer to a caller.
- * @param times in microseconds: `now` is the clock of the write or of the judgement, `answered` the clock after it
+ * @param now the clock of the write or of the judgement, in microseconds
+ * @param answered the clock after it, in microseconds
  */
 function reservedView(
   request: ReserveRequest,

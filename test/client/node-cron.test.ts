@@ -17,7 +17,7 @@ afterAll(() => api.stop());
 
 const sourceOf = (file: string) => pathToFileURL(join(import.meta.dirname, '../../clients/typescript/src', file)).href;
 const TASKS = 10;
-/** 1,000 fires need FIRES=1000. */
+/** How many fires the test plays: set FIRES for more. */
 const FIRES = Number(process.env.FIRES ?? 300);
 const SECONDS = FIRES / TASKS;
 

@@ -15,7 +15,7 @@ let keys = 0;
 const newKey = () => `lost-answers/${++keys}`;
 const refused = () => new HoldfastError({ code: 'Refused', detail: 'the gateway refused the call: 403' });
 
-/** The client with other calls. */
+/** The client, with some calls replaced. */
 const clientWith = (calls: Partial<Pick<Holdfast, 'park' | 'release'>>): Holdfast => {
   const park: Holdfast['park'] = (...asked) => holdfast.park(...asked);
   const release: Holdfast['release'] = (...asked) => holdfast.release(...asked);

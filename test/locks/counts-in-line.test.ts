@@ -20,7 +20,7 @@ const inLine = async (key: string, holder: string) => {
   return exitingAfter(3, () => waiting(key, holder));
 };
 
-/** A key with one holder and as many calls in line, as their rows and the mark would be. */
+/** Puts a holder and `count` calls in line, by writing the rows and the mark that they would leave. */
 async function fill(key: string, count: number, more: object = {}) {
   const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 3600 });
   await inLine(key, 'the first row');

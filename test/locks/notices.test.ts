@@ -225,7 +225,7 @@ it('a run hands off one line up to ten times', async () => {
   const key = 'ten times';
   await acquire({ key, ttlSeconds: 3600 });
   await park({ key });
-  // Twice before the line is served, and then before each try and within it.
+  // A run checks its time twice before it serves the line, and then before and within each try.
   let checks = 0;
   const timeLeftMs = () => (++checks <= 2 || (checks % 2 === 1 && checks < 100) ? 6000 : 1000);
   await repairLines(dependencies)({ key }, call({ timeLeftMs }));
@@ -247,7 +247,7 @@ it('a run notifies late tasks among the first hundred waiters of a line', async 
 it.each([
   [5000, 1],
   [4999, 0],
-])('a run with %i ms left notifies %i task more', async (leftMs, tasks) => {
+])('a run with %i ms left notifies %i more tasks', async (leftMs, tasks) => {
   const key = `notifies with ${leftMs}`;
   await world.unnotified(await acquire({ key }), {});
   clock.advance(10_000);

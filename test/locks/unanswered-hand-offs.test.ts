@@ -22,7 +22,7 @@ const isDone = { cancelled: true };
 
 const endOf = (how: (typeof ENDS)[number], grant: Grant): Promise<{ key: string }> =>
   how === 'released' ? release(grant) : how === 'broken' ? breakLease(grant) : withdraw({ key: grant.key, ...own });
-/** The write that ends the lease alone is refused because of its line, and the transfer lands without an answer. */
+/** The plain end of the lease is refused, because the key has a line. The hand-off then lands, but its answer is lost. */
 const unanswered = (how: (typeof ENDS)[number], grant: Grant, meanwhile: () => Promise<unknown>) => {
   requests.faultsOf.UpdateItem = ['none', lostAfter(meanwhile)];
   return endOf(how, grant);
@@ -116,7 +116,7 @@ it.each(['before', 'after'])('a withdrawal of an unnotified task is done if othe
     if (when === 'before') await breakLease({ key, fence: Number((await world.rawItem(key))?.fence?.N) });
     await acquire({ key, holder: 'other' });
   };
-  // The flag of its waiter, and the end of its grant.
+  // The first write flags the waiter, the second ends its grant: only the second meets the fault.
   requests.faultsOf.UpdateItem = ['none', when === 'before' ? precededBy(others) : lostAfter(others)];
   expect(await withdraw({ key, ...asked })).toMatchObject(isDone);
   expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });

@@ -78,7 +78,8 @@ export const heldExitCode = (args: Arguments): number | undefined =>
 
 /**
  * The line to print if an acquisition or a reservation was refused, and the exit code.
- * @param how `held` is the exit code; `isOnce` is true for a key of `once`
+ * @param held the exit code if the key is held
+ * @param isOnce whether it is a key of `once`
  * @throws `error` if it is neither LeaseHeld nor RateExceeded nor Superseded
  */
 export async function refusal(

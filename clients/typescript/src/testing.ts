@@ -43,7 +43,7 @@ export class MemoryService {
   readonly #slots = new Map<string, MemoryOnce>();
   readonly #rates = new Map<string, MemoryRates>();
 
-  /** @param options `surroundings` is the clock, the same object as for the client. The default is the clock of the system */
+  /** @param surroundings the clock, the same object as for the client. The default is the clock of the system */
   constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
     this.#by = surroundings;
   }

@@ -56,7 +56,7 @@ export async function eventBus() {
 
 /** Tables and a bucket of its own, a clock to move, and the calls over them: as domain calls and as handlers. */
 export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
-  const clock = (overrides.clock ?? new ManualClock()) as ManualClock; // a test moves it only if it gave none, or one of this type
+  const clock = (overrides.clock ?? new ManualClock()) as ManualClock; // a test that passes another kind of clock must not move it
   const dynamodb = testClient();
   const s3 = testS3();
   const measured: Summary[] = [];
@@ -105,7 +105,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     objects: watch(s3),
     report: (as: Call = call(), change: Partial<ReportDependencies> = {}) => {
       const own = { ...dependencies, ...change };
-      return underLease(leasesOf(own), { ...REPORT_LEASE, work: (guard) => createReport(own)(guard, as) }, as);
+      return underLease(leasesOf(own), { ...REPORT_LEASE, work: (lease) => createReport(own)(lease, as) }, as);
     },
     read: (query: object = {}) => readAs(toRead.parse(query), call()),
     /** All rows of the report, by pages of that many. */

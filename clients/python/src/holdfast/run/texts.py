@@ -22,7 +22,8 @@ _CODES = {
 }
 _LINE_SECONDS = 60.0  # how often a line about a long wait is printed
 _MAX_COUNTED = 100  # up to this number, the service counts the others in line
-_MAX_UNBOUND_SECONDS = 2 * 86_400  # a lease that lasts as long as its execution has an expiry in 400 days
+# A lease with more than this left is bound: the expiry of a bound lease is 400 days away.
+_MAX_UNBOUND_SECONDS = 2 * 86_400
 
 
 def complain(text: str) -> None:
@@ -97,7 +98,7 @@ def duration(seconds: float) -> str:
 
 
 class Wait:
-    """The lines about a wait. One when it begins, one when a position is known, then one a minute after a change."""
+    """Prints a line when the wait begins and when a position is known, and then at most one a minute after a change."""
 
     def __init__(self) -> None:
         self._last = ("", "", "")
