@@ -23,7 +23,7 @@ const DURATION = 'A DURATION is a number of seconds, or has a unit: 90, 60s, 15m
 export function helpOf(name: string, verb: Verb): string {
   const options = Object.entries(optionsOf(verb)).map(([option, { value, short, help, choices }]): [string, string] => [
     `${short ? `-${short}, ` : '    '}--${option}${value ? ` ${value}` : ''}`,
-    choices ? `${help}: ${choices.join(', ')}` : help,
+    choices ? `${help} (one of: ${choices.join(', ')})` : help,
   ]);
   return [
     `Usage: holdfast ${name} [options]${verb.usage && ` ${verb.usage}`}`,

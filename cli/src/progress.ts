@@ -79,8 +79,8 @@ export class Progress {
 /** Up to this number, the service counts the others in line. */
 const MAX_COUNTED = 100;
 
-/** ` at place 3 of 40`, or an empty text if the caller has no position yet. */
+/** ` at position 3 of 40`, or an empty text if the caller has no position yet. */
 function placeText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
   if (!place) return '';
-  return ` at place ${place}${waiting < MAX_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
+  return ` at position ${place}${waiting < MAX_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
 }

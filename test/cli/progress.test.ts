@@ -35,9 +35,9 @@ it('a wait prints its place at once, and then each minute if it changed', () => 
   }
   expect(printed).toEqual([
     `holdfast: waiting since ${since}: k is held by ann`,
-    `holdfast: waiting since ${since} at place 3 of 40: k is held by ann`,
-    `holdfast: waiting since ${since} at place 2 of 39: k is held by ann`,
-    `holdfast: waiting since ${since} at place 1: k is held by ann`,
+    `holdfast: waiting since ${since} at position 3 of 40: k is held by ann`,
+    `holdfast: waiting since ${since} at position 2 of 39: k is held by ann`,
+    `holdfast: waiting since ${since} at position 1: k is held by ann`,
   ]);
 });
 

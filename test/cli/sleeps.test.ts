@@ -70,7 +70,7 @@ describe.each(runnersOf(cli))('$name', (runner) => {
     await using _ = await holdfast.acquire(key);
     const { code, stderr } = await runner.start(['run', key, '--wait', '2', '--', 'echo', 'never'], { env }).exited;
     expect([code, stderr]).toEqual([75, expect.stringContaining('is held by the other since')]);
-    expect(stderr).toMatch(/^holdfast: waiting since \S+ at place 1 of 1: \S+ is held by the other until /m);
+    expect(stderr).toMatch(/^holdfast: waiting since \S+ at position 1 of 1: \S+ is held by the other until /m);
     expect(pathsOf(key)).toEqual(['acquire', 'acquire', 'acquire', 'withdraw']);
     expect(await lineOf(key)).toEqual([]);
   });

@@ -168,10 +168,10 @@ def test_a_wait_prints_its_place_at_once_and_then_each_minute(monkeypatch: pytes
     event = {"key": "k", "since": "S", "holder": "x", "holders": [], "expiresAt": None}
     assert wait.line(event) == "waiting since S: k is held by x"
     assert wait.line({**event, "holder": "y"}) is None
-    assert wait.line({**event, "place": 2, "waiting": 4}) == "waiting since S at place 2 of 5: k is held by x"
+    assert wait.line({**event, "place": 2, "waiting": 4}) == "waiting since S at position 2 of 5: k is held by x"
     assert wait.line({**event, "place": 1, "waiting": 120}) is None
     now[0] += 60
-    assert wait.line({**event, "place": 1, "waiting": 120}) == "waiting since S at place 1: k is held by x"
+    assert wait.line({**event, "place": 1, "waiting": 120}) == "waiting since S at position 1: k is held by x"
     now[0] += 60
     assert wait.line({**event, "place": 1, "waiting": 120}) is None
 

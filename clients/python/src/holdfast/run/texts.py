@@ -125,7 +125,7 @@ def _place_text(event: Mapping[str, Any]) -> str:
     place, waiting = event.get("place"), event.get("waiting") or 0
     if not place:
         return ""
-    return f" at place {place}{f' of {max(place, waiting + 1)}' if waiting < _MAX_COUNTED else ''}"
+    return f" at position {place}{f' of {max(place, waiting + 1)}' if waiting < _MAX_COUNTED else ''}"
 
 
 def _is_shared(fields: Mapping[str, Any]) -> bool:
