@@ -62,10 +62,10 @@ it('looks ask about each of many executions in turn', async () => {
 it('a look asks what its run has left, and the next goes on', async () => {
   const executions = running(5);
   await hold(executions, 5);
-  await lookAtKey(dependencies, { key, most: 2 }, call());
+  await lookAtKey(dependencies, { key, maxQuestions: 2 }, call());
   expect(steps.described).toEqual(executions.slice(0, 2));
   clock.advance(LOOK_MS + 1);
-  await lookAtKey(dependencies, { key, most: 3 }, call());
+  await lookAtKey(dependencies, { key, maxQuestions: 3 }, call());
   expect(steps.described).toEqual(executions);
 });
 

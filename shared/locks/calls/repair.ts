@@ -116,7 +116,9 @@ async function askAboutHolders(
   await workInParallel(oldestFirst, async (due) => {
     if (call.timeLeftMs() < HAND_OFF_MS) questions.holders = 0;
     const { withTtl } = questions;
-    const look = askWithin(questions, due, (most) => lookAtKey(dependencies, { ...due, most, withTtl }, call));
+    const look = askWithin(questions, due, (maxQuestions) =>
+      lookAtKey(dependencies, { ...due, maxQuestions, withTtl }, call),
+    );
     await look.then(
       (served) => {
         granted += served;

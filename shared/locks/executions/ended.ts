@@ -33,11 +33,11 @@ export function endExecution(dependencies: LeaseDependencies) {
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
     const counts: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, isSecondPass: again, status, stoppedAt: stopDate };
-    const waiters = [...keys.values()].flatMap((tickets) => tickets.map(joinedBy));
+    const waiters = [...keys.values()].flatMap((tickets) => tickets.map(asGrantSinceJoin));
     const judgeTickets = memoized(() => judgeOf(dependencies, { ...reported, grants: waiters }, call));
-    const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, counts };
+    const pass = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, counts };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
-      await endInKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
+      await endInKey(dependencies, { ...pass, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return counts;
   };
@@ -79,37 +79,39 @@ interface ExecutionInKey extends Reported {
   counts: ExecutionEnded;
 }
 
-/** A ticket as a grant for the judgement: the execution was running when the call or task joined. */
-const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
+/**
+ * The judgement treats a ticket as a grant from the moment its waiter joined, because the execution was running then.
+ */
+const asGrantSinceJoin = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
 
 /**
  * Takes an execution that has ended out of the line of a key, and ends its grants
  * (docs/protocols/executions.md#a-pass).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-async function endInKey(dependencies: LeaseDependencies, leaving: ExecutionInKey, call: Call): Promise<void> {
-  const { key, execution, isSecondPass, askedAt, counts } = leaving;
+async function endInKey(dependencies: LeaseDependencies, pass: ExecutionInKey, call: Call): Promise<void> {
+  const { key, execution, isSecondPass, askedAt, counts } = pass;
   const leaveLine = async (ticket: string) => {
     await deleteWaiter(dependencies, { key, ticket }, call);
     counts.tickets++;
   };
   const forget = () => isSecondPass && forgetExecution(dependencies, { key, execution, askedAt }, call);
   const record = await readKey(dependencies, key, call);
-  const isIn = leaving.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
+  const isIn = pass.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
   if (!isIn) return void (await forget());
-  const judge = leaving.tickets.length > 0 ? await leaving.judgeTickets() : undefined;
+  const judge = pass.tickets.length > 0 ? await pass.judgeTickets() : undefined;
   // Tickets that are younger than a redrive stay, because their calls and tasks still wait.
-  const tickets = leaving.tickets.filter((ticket) => judge?.(joinedBy(ticket)));
+  const tickets = pass.tickets.filter((ticket) => judge?.(asGrantSinceJoin(ticket)));
   // The ticket of the grant goes last: if this call crashes before that, the schedule finds the key by the ticket.
   const granted = new Set(record.entries.map(({ ticket }) => ticket));
   const waiting = tickets.filter((ticket) => !granted.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
   if (waiting.length > 0) await handOffToLine(dependencies, { record: await readKey(dependencies, key, call) }, call);
-  const ended = await endGrantsOf(dependencies, leaving, call);
+  const ended = await endGrantsOf(dependencies, pass, call);
   add(counts, ended);
   if (ended.goesOn) return;
   for (const ticket of tickets) if (granted.has(ticket)) await leaveLine(ticket);
-  if (tickets.length === leaving.tickets.length) await forget();
+  if (tickets.length === pass.tickets.length) await forget();
 }
 
 interface GrantsOfExecution extends Reported {

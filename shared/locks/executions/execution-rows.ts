@@ -16,12 +16,12 @@ import { ttlAfter } from '../record/requests.ts';
 /** The longest call. A row that is younger may belong to a call that is about to receive its permit. */
 const LONGEST_CALL_MS = 60_000;
 
-interface OfExecution {
+interface ExecutionAtKey {
   key: string;
   execution: string;
 }
 
-const executionRow = ({ key, execution }: OfExecution): Item => ({
+const executionRow = ({ key, execution }: ExecutionAtKey): Item => ({
   key: text(key),
   ticket: text(`${EXECUTION_ROW}${createHash('sha256').update(execution).digest('base64url').slice(0, 16)}`),
 });
@@ -33,7 +33,7 @@ const executionRow = ({ key, execution }: OfExecution): Item => ({
  */
 export async function noteExecution(
   { dynamodb, waitersTable, clock }: LeaseDependencies,
-  noted: OfExecution,
+  noted: ExecutionAtKey,
   call: Call,
 ): Promise<void> {
   const now = clock.now();
@@ -51,12 +51,12 @@ export async function noteExecution(
 
 /**
  * Deletes the row of an execution that holds nothing any more, unless a call may have written the row again.
- * @param forgotten `askedAt`: when the pass began, before it asked AWS about the execution
+ * `askedAt`: when the pass began, before it asked AWS about the execution
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function forgetExecution(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { askedAt, ...noted }: OfExecution & { askedAt: number },
+  { askedAt, ...noted }: ExecutionAtKey & { askedAt: number },
   call: Call,
 ): Promise<void> {
   const command = new DeleteItemCommand({
@@ -71,7 +71,7 @@ const INDEX = 'by-execution';
 
 /**
  * Finds the keys at which an execution stands in line, or may hold a grant.
- * @param asked `failed`: receives the failure of a query, so that the pass can go on with the keys of the other query
+ * `failed` receives the failure of a query, so that the pass can go on with the keys of the other query
  * @returns the tickets of the execution by key
  */
 export async function keysOf(
@@ -80,7 +80,7 @@ export async function keysOf(
   call: Call,
 ): Promise<Map<string, string[]>> {
   const queryIndex = (table: string): Promise<Item[]> =>
-    ofExecution(dependencies, { table, execution }, call).catch((error) => {
+    readByExecution(dependencies, { table, execution }, call).catch((error) => {
       failed(error);
       return [];
     });
@@ -95,7 +95,7 @@ export async function keysOf(
 const ticketsIn = (items: readonly Item[]): string[] =>
   items.flatMap(({ ticket }) => ticket?.S ?? []).filter((name) => !name.startsWith(EXECUTION_ROW));
 
-async function ofExecution(
+async function readByExecution(
   { dynamodb }: LeaseDependencies,
   { table, execution }: { table: string; execution: string },
   call: Call,

@@ -4,12 +4,20 @@ import { ASK_EVERY_MS, type LeaseDependencies } from '../dependencies.ts';
 import { type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import { endGrantsOf } from './ended.ts';
-import { canAsk, type DueKey, isDue, type Looked, leftToNextLook, MAX_LOOKS, NOTHING } from './questions.ts';
+import {
+  canAsk,
+  type DueKey,
+  isDue,
+  type Looked,
+  logFailedLook,
+  MAX_QUESTIONS_OF_LOOK,
+  NOTHING_ENDED,
+} from './questions.ts';
 
 interface LookOptions {
   record: KeyRecord;
   /** About how many executions the call may ask. */
-  most?: number;
+  maxQuestions?: number;
   /** Whether to ask about grants with a ttl too, if others wait. */
   withTtl?: boolean;
 }
@@ -22,22 +30,22 @@ interface LookOptions {
  */
 export async function lookAtGrants(
   dependencies: LeaseDependencies,
-  { record, most = MAX_LOOKS, withTtl = false }: LookOptions,
+  { record, maxQuestions = MAX_QUESTIONS_OF_LOOK, withTtl = false }: LookOptions,
   call: Call,
 ): Promise<Looked> {
   const now = dependencies.clock.now();
-  if (!isDue(record, now)) return NOTHING;
-  const asked: ExecutionTurn[] = [];
+  if (!isDue(record, now)) return NOTHING_ENDED;
+  const turnsToAsk: ExecutionTurn[] = [];
   for (const turn of turnsOf(record, { withTtl, now })) {
-    if (asked.length === most) break;
-    if (await canAsk(dependencies, turn.execution)) asked.push(turn);
+    if (turnsToAsk.length === maxQuestions) break;
+    if (await canAsk(dependencies, turn.execution)) turnsToAsk.push(turn);
   }
-  const last = asked.at(-1);
-  if (!last) return NOTHING;
+  const last = turnsToAsk.at(-1);
+  if (!last) return NOTHING_ENDED;
   let seen = await noteLook(dependencies, { record, now, to: last.fence }, call);
-  if (!seen) return NOTHING;
-  const looked = { ...NOTHING };
-  for (const { execution } of asked) {
+  if (!seen) return NOTHING_ENDED;
+  const looked = { ...NOTHING_ENDED };
+  for (const { execution } of turnsToAsk) {
     const { freed, granted } = await endGrantsOf(dependencies, { key: record.key, execution, seen }, call);
     looked.ended += freed;
     looked.granted += granted;
@@ -114,7 +122,7 @@ async function noteLook(
  * @returns whether a grant has ended, so that another try is worth it
  */
 export async function lookBeside(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<boolean> {
-  const { ended } = await lookAtGrants(dependencies, { record }, call).catch(leftToNextLook);
+  const { ended } = await lookAtGrants(dependencies, { record }, call).catch(logFailedLook);
   return ended > 0;
 }
 
@@ -130,6 +138,8 @@ export const lookAtKey = async (
  * @param withTtl whether grants with a ttl count too
  */
 export function dueKeyOf(record: KeyRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
-  const most = Math.min(MAX_LOOKS, turnsOf(record, { withTtl, now }).length);
-  return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;
+  const questionCount = Math.min(MAX_QUESTIONS_OF_LOOK, turnsOf(record, { withTtl, now }).length);
+  return questionCount > 0 && isDue(record, now)
+    ? { key: record.key, lookedAt: record.lookedAt ?? 0, questionCount }
+    : undefined;
 }

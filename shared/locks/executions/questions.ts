@@ -8,13 +8,13 @@ import { isDurable } from './allowed.ts';
  * The most questions of a run about holders. DescribeExecution has a quota for the whole account, which refills by 10
  * to 15 a second, and the passes at the end of executions need it more.
  */
-const MAX_HOLDERS = 200;
+const MAX_HOLDER_QUESTIONS = 200;
 
 /** The most questions of a run about tasks that are next and keep others out. */
-const MAX_TASKS = 100;
+const MAX_TASK_QUESTIONS = 100;
 
 /** How many executions a look asks about at most. */
-export const MAX_LOOKS = 5;
+export const MAX_QUESTIONS_OF_LOOK = 5;
 
 /** A key with holders about whose executions no call has asked for a while. */
 export interface DueKey {
@@ -22,7 +22,7 @@ export interface DueKey {
   /** When a call last asked, in epoch milliseconds. 0 if no call has asked. */
   lookedAt: number;
   /** How many executions a look would ask about. */
-  most: number;
+  questionCount: number;
 }
 
 /**
@@ -42,13 +42,13 @@ export interface Questions {
 }
 
 export const newQuestions = (): Questions => ({
-  ...{ holders: MAX_HOLDERS, tasks: MAX_TASKS, withTtl: true, due: new Map(), isCutShort: false },
+  ...{ holders: MAX_HOLDER_QUESTIONS, tasks: MAX_TASK_QUESTIONS, withTtl: true, due: new Map(), isCutShort: false },
 });
 
 /** The questions of a delayed repair. They are few, because a key may have many such repairs. */
 export const questionsOfDelayedRepair = (): Questions => ({
   ...newQuestions(),
-  holders: MAX_LOOKS,
+  holders: MAX_QUESTIONS_OF_LOOK,
   tasks: 0,
   withTtl: false,
 });
@@ -61,7 +61,7 @@ export interface Looked {
   granted: number;
 }
 
-export const NOTHING: Looked = { ended: 0, granted: 0 };
+export const NOTHING_ENDED: Looked = { ended: 0, granted: 0 };
 
 /**
  * Whether this process has a client for the question. Check this before the look is noted: the note keeps others from
@@ -78,10 +78,10 @@ export const canAsk = (dependencies: LeaseDependencies, execution: string): Prom
  */
 export async function askWithin(
   questions: Questions,
-  { most }: DueKey,
-  look: (most: number) => Promise<Looked>,
+  { questionCount }: DueKey,
+  look: (maxQuestions: number) => Promise<Looked>,
 ): Promise<number> {
-  const allowed = Math.min(most, questions.holders);
+  const allowed = Math.min(questionCount, questions.holders);
   if (allowed <= 0) {
     questions.isCutShort = true;
     return 0;
@@ -107,11 +107,11 @@ export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: 
   lookedAt < now - ASK_EVERY_MS;
 
 /** Logs why the look of a call failed. The call goes on, and the next look decides. */
-export function leftToNextLook(error: unknown): Looked {
+export function logFailedLook(error: unknown): Looked {
   const level = error instanceof HoldfastError ? 'WARN' : 'ERROR';
   logLine(level, {
     message: 'the execution of a bound holder could not be judged',
     cause: error instanceof Error ? error.message : error,
   });
-  return NOTHING;
+  return NOTHING_ENDED;
 }

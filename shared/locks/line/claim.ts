@@ -5,7 +5,7 @@ import type { KeyRecord } from '../record/record.ts';
 import type { GrantOnRecord } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
-import { leftToSchedule } from './notify.ts';
+import { logFailedHandOff } from './notify.ts';
 import { deleteWaiter, errorOfFlagged, getWaiter, isTask, placeOf, type WaitingCall } from './waiters.ts';
 import { deleteOwnUnlessFlagged, deleteUnlessFlagged, getFlagged, KEEP_POSITION_MS } from './waiting-calls.ts';
 
@@ -86,7 +86,7 @@ export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise
   if (!full.repeated) lock.measureHandOff(grant);
   // A newer request cannot ask a holder to stop before that holder has claimed its grant. So this call asks itself, as
   // the holder.
-  if (record.latest) await (await import('./replace.ts')).askHolder(dependencies, record, call).catch(leftToSchedule);
+  if (record.latest) await (await import('./replace.ts')).askHolder(dependencies, record, call).catch(logFailedHandOff);
   return { record, repeated: full.repeated, previous: full.previous };
 }
 

@@ -8,7 +8,7 @@ import { type GrantToEnd, isRemembered, takeoverAt } from '../record/room.ts';
 import { type RecordAndEnding, writeHandOff } from './hand-off-write.ts';
 import { LineReading } from './line-reading.ts';
 import { findNext, MAX_GONE_TASKS, MAX_REMOVALS, type NextGrant, type NextInLine } from './next.ts';
-import { leftToSchedule, logGrants } from './notify.ts';
+import { logFailedHandOff, logGrants } from './notify.ts';
 import { notifyGranted, type Versions } from './notify-granted.ts';
 import { isHandedOffWithBefore } from './pace.ts';
 import { deleteWaiter, type Waiter } from './waiters.ts';
@@ -81,7 +81,7 @@ export async function handOff(
   return serveWhileRoom(dependencies, { ...handingOff, soFar }, call).catch((error) => {
     // The caller wanted its grant to end, and the grant has ended. The schedule repeats what failed after that.
     if (!soFar.ended) throw error;
-    leftToSchedule(error);
+    logFailedHandOff(error);
     return { granted: [], end: 'left', record: handingOff.record, ...soFar };
   });
 }
@@ -317,7 +317,7 @@ async function deleteWaitersOf(
   for (const { entry, how } of ended) {
     const { ticket } = entry;
     if (how !== 'neverNotified' || ticket === undefined || !granted.includes(ticket)) continue;
-    await deleteWaiter(dependencies, { key, ticket }, call).catch(leftToSchedule);
+    await deleteWaiter(dependencies, { key, ticket }, call).catch(logFailedHandOff);
   }
 }
 
@@ -356,5 +356,5 @@ export async function handOffAfter(
   call: Call,
 ): Promise<void> {
   if (isReleased && isHandedOffWithBefore(record, dependencies.clock.now())) return;
-  await handOff(dependencies, { record }, call).catch(leftToSchedule);
+  await handOff(dependencies, { record }, call).catch(logFailedHandOff);
 }

@@ -7,7 +7,7 @@ import { isLate } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import type { NextGrant, NextInLine } from './next.ts';
-import { leftToSchedule } from './notify.ts';
+import { logFailedHandOff } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
 
 // The messages that follow a hand-off: to tasks that have just received grants, and delayed repairs for the tasks
@@ -73,6 +73,6 @@ async function notifyTask(
     if (outcome === 'accepted') await deleteWaiter(dependencies, waiter, call);
     return outcome === 'gone' ? entryOf(current, grant.name) : undefined;
   } catch (error) {
-    return leftToSchedule(error);
+    return logFailedHandOff(error);
   }
 }

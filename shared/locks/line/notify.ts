@@ -245,7 +245,7 @@ function notifyOutcomeOf(tried: Attempt<unknown>, isGone: (error: SdkError) => b
  * Logs a failed hand-off, and leaves the line to the next call on the key or to the schedule.
  * @throws every error that is not a HoldfastError
  */
-export function leftToSchedule(error: unknown): undefined {
+export function logFailedHandOff(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
   logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });
 }

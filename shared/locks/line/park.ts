@@ -156,8 +156,8 @@ async function arrive(
     const { served, unnotified, end, record: after } = await lock.handOff(record);
     if (unnotified?.has(waiter.ticket)) return 'waits';
     if (served.includes(waiter.ticket) || lock.ticketsOfHolders(after).has(waiter.ticket)) return 'notified';
-    // An empty line without a grant to the task: another call has notified it and deleted its row. If the row is there,
-    // the hand-off did not read that far.
+    // If the line is empty and the task has no grant, another call has notified the task and deleted its row. If the
+    // row is still there, the hand-off stopped before it, and the task waits.
     return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);

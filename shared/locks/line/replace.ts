@@ -11,7 +11,7 @@ import type { ReplacePart } from '../record/mark.ts';
 import { endOfRequest, entryOf, type KeyRecord } from '../record/record.ts';
 import { updateKey, type Written } from '../record/requests.ts';
 import type { GrantRequest } from '../record/room.ts';
-import { failTask, leftToSchedule, type NotifyOutcome } from './notify.ts';
+import { failTask, logFailedHandOff, type NotifyOutcome } from './notify.ts';
 import { superseded, supersederOf } from './superseded.ts';
 import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiters.ts';
 
@@ -108,8 +108,8 @@ export async function markReplacing<Marked extends Written>(
     if (won) {
       const replaced = hasReplaced ? latest?.replaced : undefined;
       if (replaced !== undefined)
-        await notifySuperseded(dependencies, { key, ticket: replaced, by: holder }, call).catch(leftToSchedule);
-      await askHolder(dependencies, record, call).catch(leftToSchedule);
+        await notifySuperseded(dependencies, { key, ticket: replaced, by: holder }, call).catch(logFailedHandOff);
+      await askHolder(dependencies, record, call).catch(logFailedHandOff);
       return marked;
     }
     if (replacesLatest(record, name) === replaces || entryOf(record, name) || endOfRequest(record, name)) return marked;
@@ -128,8 +128,8 @@ export async function notifySuperseded(
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
 ): Promise<NotifyOutcome | undefined> {
-  // A call that comes back writes its row first and its place second. In the reverse order, at least one of the two
-  // calls sees the other's write.
+  // A call that comes back writes its row first and its place second. This call flags them in the reverse order, so at
+  // least one of the two calls sees what the other wrote.
   for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket]) {
     const row = await flagSuperseded(dependencies, { key, ticket: name, by }, call);
     if (row) call.log?.({ message: 'superseded', key, holder: row.holder, ticket, by });

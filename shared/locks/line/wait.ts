@@ -5,7 +5,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { addRetryWith, reading, send } from '../../aws/send.ts';
 import type { Ids } from '../../surroundings/ids.ts';
 import { type LeaseDependencies, ROW_EVERY_MS, WINDOW_MS } from '../dependencies.ts';
-import { leftToNextLook } from '../executions/questions.ts';
+import { logFailedLook } from '../executions/questions.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
 import type { GrantOnRecord, TryOutcome } from '../record/room.ts';
 import { claim, isAlive, isGrant, leave, refuseCall, refuseEnded } from './claim.ts';
@@ -33,7 +33,7 @@ function looksBeside(lock: Pick<Lock, 'lookAtHolders'>): (record: KeyRecord, isN
   return (record, isNext) => {
     if (isLooking) return;
     isLooking = true;
-    lock.lookAtHolders(record, isNext).catch(leftToNextLook).then(end);
+    lock.lookAtHolders(record, isNext).catch(logFailedLook).then(end);
   };
 }
 

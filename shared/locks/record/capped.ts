@@ -46,7 +46,7 @@ export const capAt = <SomeCap extends CapEnd>(
 
 /**
  * No cap counts now. A condition on the rows of rates and of `once`.
- * @param cut now less the clock skew margin, in epoch milliseconds
+ * @param cut now minus the clock skew margin, in epoch milliseconds
  */
 export const isUncapped = (cut: number): Condition => ({
   expression: 'attribute_not_exists(cap) OR cap_until < :cut',

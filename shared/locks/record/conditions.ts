@@ -12,7 +12,7 @@ import { type HolderEntry, type KeyRecord, MAX_FENCE, type ThirdParty } from './
 //      |   the holder works and sends heartbeats  |               |
 //      |   no other grant may replace the entry: e >= cut ------->|   take-over: e < cut
 //
-// `cut` is now less the clock skew margin. A holder whose clock is behind may still work within the margin, so a
+// `cut` is now minus the clock skew margin. A holder whose clock is behind may still work within the margin, so a
 // take-over waits until the margin is over. A heartbeat extends even an expired grant, as long as no other caller has
 // taken over.
 

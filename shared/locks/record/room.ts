@@ -168,7 +168,7 @@ function formerHolder({ entry, how, operator }: GrantToEnd, now: number): EndedG
   return { holder, fence, ended: how, at: how === 'expired' ? expiresAt : now };
 }
 
-/** The holder before an exclusive grant that ends no shared ones. @param record the record before the grant */
+/** The holder before an exclusive grant that does not end shared grants. @param record the record before the grant */
 export const previousAlone = (record: KeyRecord, now: number): EndedGrant | undefined => {
   const [replaced] = record.entries;
   return replaced ? formerHolder({ entry: replaced, how: 'expired' }, now) : (record.last ?? record.previous);
