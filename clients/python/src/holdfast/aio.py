@@ -22,7 +22,7 @@ from .base import Base, Key, OnHeld, assert_has_run, assert_known, default_clien
 from .contract import AsyncCalls
 from .errors import HoldfastError
 from .lease import Heartbeats, LeaseState
-from .once import OnceAnswer, OnceOptions, answer_of, beginning, complete
+from .once import OnceAnswer, OnceOptions, acquisition_of_run, answer_of, complete
 from .rate import RateOptions, Reservation, no_rates
 from .sigterm import ended_by_sigterm
 from .steps import play_async
@@ -190,21 +190,21 @@ class Holdfast(Base, AsyncCalls):
         if not callable(work):
             raise TypeError("work must be a function")
         with ended_by_sigterm():
-            asking = beginning(self.core, key, self.holder, options)
+            asking = acquisition_of_run(self.core, key, self.holder, options)
             try:
-                got = await play_async(self.core, asking.steps())
-                if not isinstance(got, LeaseState):
-                    return answer_of(got)
-                _start_heartbeats(got)
-                run = Run(got)
+                begun = await play_async(self.core, asking.steps())
+                if not isinstance(begun, LeaseState):
+                    return answer_of(begun)
+                _start_heartbeats(begun)
+                run = Run(begun)
                 result = await work(run)
                 assert_has_run(result)
-                run.assert_whole()
+                run.raise_if_lost()
             except BaseException:
                 await play_async(self.core, asking.give_up())
                 raise
-            timeout = max(options.get("timeout", 30.0), got.local.release_timeout)
-            return await play_async(self.core, complete(got, result, timeout))
+            timeout = max(options.get("timeout", 30.0), begun.local.release_timeout)
+            return await play_async(self.core, complete(begun, result, timeout))
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:

@@ -16,7 +16,7 @@ from .base import Base, Key, OnHeld, assert_has_run, assert_known, is_skipped, k
 from .contract import Calls
 from .errors import HoldfastError
 from .lease import Heartbeats, LeaseState
-from .once import OnceAnswer, OnceOptions, answer_of, beginning, complete
+from .once import OnceAnswer, OnceOptions, acquisition_of_run, answer_of, complete
 from .rate import RateOptions, Reservation, no_rates
 from .sigterm import ended_by_sigterm
 from .steps import play
@@ -104,7 +104,7 @@ class Lease(LeaseView):
             raise lost
 
 
-class Leasing:
+class LeaseBlock:
     """Acquires a lease at the beginning of a `with` block, and releases it at the end."""
 
     def __init__(self, acquire: Callable[[], Lease]) -> None:
@@ -213,7 +213,7 @@ class Holdfast(Base, Calls):
             play(self.core, asking.give_up())
             raise
 
-    def lease(self, key: str, **options: Unpack[LeaseOptions]) -> Leasing:
+    def lease(self, key: str, **options: Unpack[LeaseOptions]) -> LeaseBlock:
         """Holds a lease or a permit while a `with` block runs, and then releases it.
 
         The options are those of `LeaseOptions`. Times are in seconds.
@@ -228,7 +228,7 @@ class Holdfast(Base, Calls):
             ...         step(fence=lease.fence)
         """
         assert_known("lease", options)
-        return Leasing(lambda: self.acquire(key, **options))
+        return LeaseBlock(lambda: self.acquire(key, **options))
 
     def exclusive(self, key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
         """Decorates a function so that each call runs under a lease.
@@ -284,21 +284,21 @@ class Holdfast(Base, Calls):
         if not callable(work) or inspect.iscoroutinefunction(work):
             raise TypeError("work must be a function; an async function needs `once` of holdfast.aio")
         with ended_by_sigterm():
-            asking = beginning(self.core, key, self.holder, options)
+            asking = acquisition_of_run(self.core, key, self.holder, options)
             try:
-                got = play(self.core, asking.steps())
-                if not isinstance(got, LeaseState):
-                    return answer_of(got)
-                _start_heartbeats(got)
-                run = Run(got)
+                begun = play(self.core, asking.steps())
+                if not isinstance(begun, LeaseState):
+                    return answer_of(begun)
+                _start_heartbeats(begun)
+                run = Run(begun)
                 result = work(run)
                 assert_has_run(result)
-                run.assert_whole()
+                run.raise_if_lost()
             except BaseException:
                 play(self.core, asking.give_up())
                 raise
-            timeout = max(options.get("timeout", 30.0), got.local.release_timeout)
-            return play(self.core, complete(got, result, timeout))
+            timeout = max(options.get("timeout", 30.0), begun.local.release_timeout)
+            return play(self.core, complete(begun, result, timeout))
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:

@@ -62,7 +62,7 @@ class OnceAnswer(Generic[T]):
     """The later slot, if the outcome is `superseded`."""
 
 
-def beginning(core: Core, key: str, holder: str, options: Mapping[str, Any]) -> Acquisition:
+def acquisition_of_run(core: Core, key: str, holder: str, options: Mapping[str, Any]) -> Acquisition:
     """Makes the acquisition of a run."""
     named = {"keep": "keepSeconds", "input_hash": "inputHash"}
     fields = {named.get(name, name): value for name, value in options.items()}

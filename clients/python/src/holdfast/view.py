@@ -114,7 +114,7 @@ class Run(LeaseView):
     is_watched = False
     """True if the work has checked for a loss, so that it may have stopped half way."""
 
-    def assert_whole(self) -> None:
+    def raise_if_lost(self) -> None:
         """Raises LeaseLost if the run was lost and the work could see that, so that it may have stopped half way."""
         if self._kept.lost and (self.is_watched or self._kept.local.on_lost):
             raise self._kept.lost
