@@ -68,7 +68,7 @@ describe('a store that fails', async () => {
       });
   });
 
-  it('a write is not in doubt if every address of the host refuses it', async () => {
+  it('a write has not landed if every address of the host refuses it', async () => {
     // Node tries every address. Its error then does not name a system call.
     const refused: Fault = async () => {
       throw Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
@@ -79,7 +79,7 @@ describe('a store that fails', async () => {
     });
   });
 
-  it('a write is not in doubt if no time was left to send it', async () => {
+  it('a write has not landed if no time was left to send it', async () => {
     const { write } = under('none');
     expect(await failure(write({}, call({ signal: AbortSignal.abort() })))).toMatchObject({
       code: 'Unavailable',
@@ -87,7 +87,7 @@ describe('a store that fails', async () => {
     });
   });
 
-  it('a write is not in doubt if the time ends while it is signed', async () => {
+  it('a write has not landed if the time ends while it is signed', async () => {
     const controller = new AbortController();
     const dynamodb = testClient();
     dynamodb.middlewareStack.add(

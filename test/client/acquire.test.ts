@@ -274,8 +274,8 @@ describe('an aborted wait', () => {
   });
 });
 
-describe('a wait that ends in doubt', () => {
-  const inDoubt = async () => {
+describe('a wait that ends with an unknown outcome', () => {
+  const unknownOutcome = async () => {
     const setting = world();
     const { by, acquire, plan, service } = setting;
     plan(heldBy('other'), () => {});
@@ -290,8 +290,8 @@ describe('a wait that ends in doubt', () => {
     return { ...setting, lost: service.of('acquire')[1] as Sent };
   };
 
-  it('a wait in doubt is withdrawn at once, and again after a lost answer', async () => {
-    const { service, lost, by } = await inDoubt();
+  it('an unanswered wait is withdrawn at once, and again after a lost answer', async () => {
+    const { service, lost, by } = await unknownOutcome();
     const { requestId } = lost.payload;
     expect(service.of('withdraw').map(({ payload }) => payload)).toEqual([{ key: 'k', requestId, holder: 'tester' }]);
     lost.fail('Unreachable');
@@ -303,8 +303,8 @@ describe('a wait that ends in doubt', () => {
     expect([service.of('acquire').length, by.timers]).toEqual([2, []]);
   });
 
-  it('a wait in doubt is withdrawn again after its lost try must have ended', async () => {
-    const { service, lost, by } = await inDoubt();
+  it('an unanswered wait is withdrawn again when its lost try must have ended', async () => {
+    const { service, lost, by } = await unknownOutcome();
     const { requestId } = lost.payload;
     lost.fail('Unreachable');
     await settled();
@@ -315,7 +315,7 @@ describe('a wait that ends in doubt', () => {
     expect(service.of('withdraw').length).toBeGreaterThan(2);
   });
 
-  it('a wait in doubt is withdrawn even at the limit of failures', async () => {
+  it('an unanswered wait is withdrawn even at the limit of failures', async () => {
     const { by, acquire, service, events } = world();
     service.reply = ({ fail }) => fail('Unreachable');
     const outcome = acquire({ timeoutMs: 500, releaseTimeoutMs: 1000 });
@@ -325,7 +325,7 @@ describe('a wait that ends in doubt', () => {
     expect(events).toEqual([{ type: 'released', key: 'k', confirmed: false, error: expect.anything() }]);
   });
 
-  it('a wait in doubt is not withdrawn if none of its tries was sent', async () => {
+  it('an unanswered wait is not withdrawn if none of its tries was sent', async () => {
     const { by, acquire, service, events } = world();
     service.reply = ({ fail }) => fail('Unreachable', { sent: false });
     const outcome = acquire({ timeoutMs: 500 });
@@ -356,12 +356,12 @@ describe('a wait that ends in doubt', () => {
       expect(tickets()).toEqual(['ticket-1']);
     });
 
-    it('a wait is withdrawn without its ticket if any answer was lost', async () => {
+    it('an unanswered wait is withdrawn without its ticket if any answer was lost', async () => {
       const { tickets } = await abortedAfter(heldBy('other'), failing('Unreachable'), inLine);
       expect(tickets()).toEqual([undefined]);
     });
 
-    it('a wait is withdrawn again without its ticket if the last answer is lost', async () => {
+    it('an unanswered wait is withdrawn again without its ticket if the last answer is lost', async () => {
       const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
       service.of('acquire').at(-1)?.fail('Unreachable');
       await settled();

@@ -34,7 +34,7 @@ it('the judge of the chaos accepts a run that keeps the promises', () => {
 it.each<[string, Line[], Left[], keyof Broken]>([
   ['work after a higher fence has begun', [step(1, 10), step(2, 20), step(1, 21)], [], 'overlaps'],
   [
-    'the same, with another fence in between',
+    'work after a higher fence, with a third fence in between',
     [step(1, 10), step(2, 12), step(3, 20), step(1, 11), step(2, 21)],
     [],
     'overlaps',

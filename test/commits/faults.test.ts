@@ -149,7 +149,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     }
   });
 
-  it('a commit is in doubt as long as a write may still land', async () => {
+  it('a commit has an unknown outcome as long as a write may still land', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(4, vanished);
     const unknown = await failure(
@@ -161,24 +161,27 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     );
   });
 
-  it.each(['EHOSTUNREACH', 'ENETUNREACH'])('a commit is in doubt if %s is met on a connection in use', async (code) => {
-    const lost =
-      (syscall: string): Fault =>
-      async () => {
-        throw networkError(code, syscall);
-      };
-    for (const [syscall, expected] of [
-      ['read', 'OutcomeUnknown'],
-      ['connect', 'Unavailable'],
-    ] as const) {
-      const { commit, objects } = world.another();
-      objects.faultsOf.PutObject = times(4, lost(syscall));
-      const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
-      expect((await failure(commit(input))).code).toBe(expected);
-    }
-  });
+  it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
+    'the outcome is unknown if %s is met on a connection in use',
+    async (code) => {
+      const lost =
+        (syscall: string): Fault =>
+        async () => {
+          throw networkError(code, syscall);
+        };
+      for (const [syscall, expected] of [
+        ['read', 'OutcomeUnknown'],
+        ['connect', 'Unavailable'],
+      ] as const) {
+        const { commit, objects } = world.another();
+        objects.faultsOf.PutObject = times(4, lost(syscall));
+        const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+        expect((await failure(commit(input))).code).toBe(expected);
+      }
+    },
+  );
 
-  it('a commit is in doubt even if the source has changed since the write', async () => {
+  it('the outcome is unknown even if the source has changed since the write', async () => {
     const path = `changed/${protocol}`;
     const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
     const source = await world.stage('after');
@@ -215,7 +218,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     expect(await world.body(path)).toBe('mine');
   });
 
-  it('a commit is in doubt even if a later write was refused permanently', async () => {
+  it('a commit has an unknown outcome even if a later write was refused permanently', async () => {
     const path = `refused/${protocol}`;
     const { commit, objects } = world.another();
     let late = async (): Promise<unknown> => undefined;
@@ -233,7 +236,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     expect(await world.commit(input)).toMatchObject({ repeated: true });
   });
 
-  it('a commit is no longer in doubt when another commit has excluded its write', async () => {
+  it('the outcome is known once another commit has excluded the write', async () => {
     const path = `closed/${protocol}`;
     const { commit, objects } = world.another();
     const other: Fault = async () => {

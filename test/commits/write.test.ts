@@ -164,7 +164,7 @@ describe('a record that replaces another', async () => {
     // The first record of a path cannot have replaced another.
     [0, 'PreconditionFailed'],
     [1, 'OutcomeUnknown'],
-  ])('a foreign record of generation %i stays in doubt if its begin was missed', async (generation, code) => {
+  ])('a commit after a missed foreign record of generation %i fails with %s', async (generation, code) => {
     const path = `hidden/${generation}`;
     await world.putRecord(foreignRecord(path, { generation }));
     const { retryAfterMs } = (await failure(world.commit({ path, ...INPUT, commitId: 'taker' }))).context;

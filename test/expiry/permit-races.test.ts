@@ -23,8 +23,8 @@ new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Int
 
 const base = testSeed();
 
-it(`evictions among holders free each expired permit once (${ROUNDS} rounds from seed ${base})`, async () => {
-  const happened = { evicted: 0, changed: 0, gone: 0, extended: 0, lost: 0, granted: 0, released: 0 };
+it(`clean-ups among holders free each expired permit only once (${ROUNDS} rounds from seed ${base})`, async () => {
+  const happened = { cleaned: 0, changed: 0, gone: 0, extended: 0, lost: 0, granted: 0, released: 0 };
   for (let round = 0; goesOn(round, ROUNDS, happened); round++) await play(base + round, happened);
   expectAllHappened(happened, ROUNDS / 50);
 }, 240_000);
@@ -42,7 +42,7 @@ async function reported(key: string) {
 
 async function play(seed: number, happened: Record<string, number>): Promise<void> {
   const random = seededRandom(seed);
-  const key = `evicted-${seed}`;
+  const key = `cleaned-${seed}`;
   const count = (what: string) => {
     happened[what] = (happened[what] ?? 0) + 1;
   };
@@ -64,8 +64,8 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
     if (!(error instanceof HoldfastError && ['LeaseLost', 'LeaseHeld'].includes(error.code))) throw error;
     count(what);
   };
-  const evict = async () => {
-    for (const row of own) count((await LOCKS.remove({ ...reader, dynamodb }, row, call())) ?? 'evicted');
+  const cleanUp = async () => {
+    for (const row of own) count((await LOCKS.remove({ ...reader, dynamodb }, row, call())) ?? 'cleaned');
   };
   const extend = (nth: number) => async () => {
     const permit = dead[nth];
@@ -84,7 +84,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
     held.add(fence);
     count('granted');
   };
-  const actors = [evict, evict, () => extend(0)().catch(tolerate('lost')), () => enter().catch(tolerate('lost'))];
+  const actors = [cleanUp, cleanUp, () => extend(0)().catch(tolerate('lost')), () => enter().catch(tolerate('lost'))];
   if (random() < 0.5) actors.push(() => extend(1)().catch(tolerate('lost')));
   await interleaver.run(actors);
 

@@ -177,8 +177,8 @@ describe('the clean-up spares a permit', () => {
   });
 });
 
-describe('an eviction', () => {
-  it('an eviction whose answer is lost frees the permit once, and counts as deleted', async () => {
+describe('a clean-up of expired permits', () => {
+  it('an unanswered write frees the permit only once, and counts as a deletion', async () => {
     const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
     for (const holder of ['dead', 'dead too']) await acquire({ key: 'lost', holder, limit: 9, weight: 4 });
     clock.advance(2 * HOUR);
@@ -189,7 +189,7 @@ describe('an eviction', () => {
     expect(await read('lost')).toMatchObject({ used: 0, holders: [] });
   });
 
-  it('an unanswered eviction stops the clean-up, and the next one finds its outcome', async () => {
+  it('an unknown outcome stops the clean-up, and the next one finds the outcome', async () => {
     const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'unknown', holder: 'dead', limit: 2 });
     clock.advance(2 * HOUR);
@@ -200,7 +200,7 @@ describe('an eviction', () => {
     expect(await read('unknown')).toMatchObject({ used: 0 });
   });
 
-  it('an eviction after the holder extended its permit does not change it', async () => {
+  it('a clean-up does not end a permit that its holder has extended', async () => {
     const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
     const permit = await acquire({ key: 'late', holder: 'late', limit: 2 });
     clock.advance(2 * HOUR);

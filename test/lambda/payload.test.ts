@@ -159,7 +159,7 @@ it.each<[string, object, object]>([
   ['one record', { key: 'x' }, { key: 'team-a/x' }],
   ['one record beside a prefix', { key: 'x', prefix: 'team-b/' }, { key: 'team-a/x', prefix: 'team-a/team-b/' }],
   ['a key that is undefined', { key: undefined }, { key: undefined, prefix: 'team-a/' }],
-  ['a key that is no text', { key: null, prefix: 'team-b/' }, { key: null, prefix: 'team-a/team-b/' }],
+  ['a key that is not a string', { key: null, prefix: 'team-b/' }, { key: null, prefix: 'team-a/team-b/' }],
   ['a key that is a list', { key: ['x'] }, { key: ['x'], prefix: 'team-a/' }],
 ])('a request of a namespace for %s sees only that namespace', (_, payload, expected) => {
   expect(addNamespace(payload, LEASE_LIST_FIELDS, 'team-a')).toEqual(expected);

@@ -84,7 +84,7 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
     repair: (key: string) => world.repairLine(key),
     /** A run of the schedule over all keys. */
     repairAll: (as = call()) => world.repairWith(as),
-    /** What a message does that looks at the key again. */
+    /** What a delayed repair does. */
     runRepair: (message: RepairMessage | undefined) => world.repairKey(message?.key ?? ''),
     /** Reads the record now. @returns starts a hand-off from that record later, as a call does that was paused in between */
     handOffLater: async (key: string) => {

@@ -213,7 +213,7 @@ it('a take-over gives up after five holders have come back', async () => {
   expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
 });
 
-it('a write that is refused after an unanswered try is in doubt', async () => {
+it('a write that is refused after an unanswered try has an unknown outcome', async () => {
   requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
   const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
   expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);

@@ -19,7 +19,7 @@ async function park(input: object) {
   return { task, ...(body as { ticket: string; parked: boolean }) };
 }
 
-it('the functions acquire, release and break park and hand off', async () => {
+it('acquire parks tasks, and release and break hand off, through the functions', async () => {
   const first = await throughTask(acquire, { key: 'chain', holder: 'first', ttlSeconds: 600 });
   const [b, overdue, c, d, e] = [
     await park({ key: 'chain', holder: 'b' }),

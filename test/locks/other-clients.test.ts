@@ -26,7 +26,7 @@ it.each([
   ['one whose name ends like that of an entry', 'zh0123456789abcdef', ENTRY],
   ['one whose name begins like that of an entry', 'h0123456789abcdef0', ENTRY],
   [
-    'one whose expiry is no instant',
+    'one whose expiry is not an instant',
     'h0123456789abcdef',
     { M: { ...ENTRY.M, e: { N: '1000000000000000000000000000000' } } },
   ],

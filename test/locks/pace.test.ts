@@ -80,7 +80,7 @@ it('a call ignores names of another version', () => {
   );
 });
 
-it('a call of a crowd that is not named stands behind those that are', () => {
+it('a call that the hints do not name counts as behind the named ones', () => {
   const at = (next: string) => pause({ next, names: 'anot n1 n2', paceMs: 20, heldMs: [0], place: 30 });
   expect(at(ticketOf(990, 'another1'))).toBe(93);
   expect(at(ticketOf(500, 'another1'))).toBe(905);

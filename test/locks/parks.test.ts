@@ -109,7 +109,7 @@ it('a notice or a heartbeat by a slow clock does not shorten a permit', async ()
   expect((await heartbeat(again)).expiresAt).toBe(new Date(clock.now() + 30_000).toISOString());
 });
 
-it('a task is notified of the key as it wrote it', async () => {
+it('the message to a task names the key without the namespace', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
   const { acquire: acquireOrPark } = await import('../../shared/locks/calls/acquire.ts');

@@ -62,7 +62,7 @@ it.each(ENDS)('the record remembers that a grant was %s after an unanswered hand
   expect(await read({ key })).toMatchObject({ holder: 'last' });
 });
 
-it('a release is in doubt once the record has forgotten the grant', async () => {
+it('a release has an unknown outcome if the record has forgotten the grant', async () => {
   const held = await first();
   const { key } = held;
   const { task } = await park({ key, holder: 'task' });

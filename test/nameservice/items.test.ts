@@ -161,7 +161,7 @@ it.each([
     'it is the row of a commit of the ledger; its TTL is not a number, so DynamoDB never deletes it',
   ],
   ['head', { S: 'soon' }, "it is the part 'head' of the record; its TTL is not a number, so DynamoDB never deletes it"],
-])('the report says of %s with the ttl %o what it is', (sk, ttl, reason) => {
+])('the report explains the row %s with the ttl %o', (sk, ttl, reason) => {
   const row = NAMESERVICE.row({ pk: { S: 'ledger' }, sk: { S: sk }, ttl }, NOW, MARGINS);
   expect(row).toMatchObject({ kind: 'nameserviceRow', key: { pk: 'ledger', sk }, holder: null, reason });
 });

@@ -78,7 +78,7 @@ it.each([
   [id, { execution: 'must be the durable execution of the callback' }],
   [{ ...id, execution: MACHINE }, { execution: 'must be the durable execution of the callback' }],
   [{ parkSeconds: 5 }, { parkSeconds: 'needs a taskToken or a callbackId' }],
-])('a request that does not go together names the field: %j', async (fields, issues) => {
+])('a request with contradicting fields names the field: %j', async (fields, issues) => {
   const { handlers } = await serving('*');
   const { body } = await throughTask(handlers.acquire, { ...asked, ...fields });
   const shown = (body.issues as { path: string; message: string }[]).map(({ path, message }) => [path, message]);

@@ -200,7 +200,7 @@ function stepOf(random: () => number): Step {
   return begin({ ...slot, ...requestId, ...keep, ttlSeconds, holder: pick('one', 'two') });
 }
 
-it('The service in memory answers as the service does to the same random calls', async () => {
+it('the service in memory answers as the service does to the same random calls', async () => {
   const seed = testSeed();
   const happened = { run: 0, done: 0, superseded: 0, LeaseHeld: 0, LeaseLost: 0, taken: 0, released: 0 };
   const asked = rounds(300, 8);

@@ -46,7 +46,7 @@ describe('paused keys', () => {
     expect(await rawRate(key)).toEqual(before);
   });
 
-  it('a paused key without reservations refuses too, and has none', async () => {
+  it('a refusal by a paused key does not create a reservation', async () => {
     await pause('fresh');
     expect((await refusal('fresh')).code).toBe('RateExceeded');
     expect(await readRate('fresh')).toMatchObject({ paidUntil: null, rates: [], cap: { limit: 0 } });
@@ -99,7 +99,7 @@ describe('capped rates', () => {
     expect(context).toMatchObject({ retryAfterMs: 42_000, boundBy: 'requests', cap: { limit: null, rates: slow } });
   });
 
-  it('capped rates take the units of the rate with their name, or one', async () => {
+  it('a capped rate charges the units of the rate with its name, or one', async () => {
     const key = 'units';
     const two = [
       { name: 'tokens', limit: 600, per: '1m' },
@@ -195,7 +195,7 @@ describe('capped rates', () => {
     expect(requests.sent).toHaveLength(3);
   });
 
-  it('random calls under changing caps get the starts of the rule', async () => {
+  it('random calls under changing caps get the starts that the formula gives', async () => {
     const random = seededRandom(testSeed());
     const below = (most: number) => Math.floor(random() * most);
     const key = 'random';

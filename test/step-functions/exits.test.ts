@@ -141,7 +141,7 @@ describe('the wrapper exclusive', () => {
     [{ holdfast: 'x' }, 'holdfast: must be an object'],
     [{ passFence: true, input: [1] }, 'input: must be an object with passFence'],
     [{ passFence: true, input: null, ttlSeconds: undefined }, 'input: must be an object with passFence'],
-  ])('The wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
+  ])('the wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
     const { visited, asked, error, cause: text } = await play('exclusive', { input: given });
     const { key, ...why } = JSON.parse(text ?? '');
     expect({ asked, error, why }).toEqual({ asked: {}, error: 'InvalidRequest', why: { code: error, detail: cause } });
@@ -149,7 +149,7 @@ describe('the wrapper exclusive', () => {
     expect(visited).toEqual(['Defaults', 'Prepare', 'Optional fields?', 'Say why', 'Failed']);
   });
 
-  it("The wrapper accepts each field of its page, and a state machine's id", async () => {
+  it("the wrapper accepts each field that its guide lists, and a state machine's id", async () => {
     const page = await readFile('docs/step-functions.md', 'utf8');
     const [, table = ''] = /^\| field \| default \| meaning \|\n([\s\S]*?)\n\n/m.exec(page) ?? [];
     const fields = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/\w+/g) ?? []);
