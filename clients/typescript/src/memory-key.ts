@@ -340,10 +340,10 @@ export class MemoryKey {
     const limit = own ?? fields.limit;
     const cap = this.#capNow;
     const isCapped = cap && cap.limit < (own ?? 1);
-    const why = { cap: isCapped ? cap : undefined, room: this.#hasRoom(request) ? ('line' as const) : undefined };
+    const refusedDespiteRoom = this.#hasRoom(request) ? 'line' : undefined;
+    const why = { cap: isCapped ? cap : undefined, askedLimit: own, isBound: false, refusedDespiteRoom } as const;
     const place = this.#line.findIndex((one) => one.ticket === ticket) + 1;
-    const text = heldText({ key: this.key, ...fields, asked: own, isBound: false, ...why });
-    return this.#problem('LeaseHeld', 409, text, {
+    return this.#problem('LeaseHeld', 409, heldText({ key: this.key, ...fields, ...why }), {
       ...fields,
       limit,
       ...(isCapped && cappedFields(cap, fields, this.#now)),

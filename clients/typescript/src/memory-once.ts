@@ -140,7 +140,7 @@ export class MemoryOnce {
 
   #working(): HoldfastError {
     const fields = this.lock.refusal();
-    const why = { asked: null, isBound: false, cap: undefined, room: undefined };
+    const why = { askedLimit: null, isBound: false, cap: undefined, refusedDespiteRoom: undefined };
     return this.#problem('LeaseHeld', 409, heldText({ key: this.key, ...fields, ...why }), fields);
   }
 

@@ -138,7 +138,7 @@ async function tryOrTake(
   call: Call,
 ): Promise<TryOutcome> {
   const outcome = await firstTry(dependencies, request, call);
-  if (outcome.won || !outcome.isAsleep) return outcome;
+  if (outcome.won || !outcome.isLeftToSleepers) return outcome;
   const [{ takeFromSleepers }, { Lock }] = [await import('../line/hold-or-sleep.ts'), await import('../line/lock.ts')];
   const lock = new Lock(dependencies, request, call);
   return takeFromSleepers({ dependencies, lock, call }, { record: outcome.record, ticket });
@@ -192,8 +192,8 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions,
   const first = await attempt();
   const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
-  const isLate = deadline <= now;
-  const isRefused = !first.won && isLate && !isBack;
+  const hasDeadlinePassed = deadline <= now;
+  const isRefused = !first.won && hasDeadlinePassed && !isBack;
   // A call that waits looks later, beside its wait. Here, a slow answer of AWS would cost the call its position in
   // line.
   const outcome = isRefused && (await asking.look(first.record)) ? await attempt() : first;

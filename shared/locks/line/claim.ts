@@ -30,7 +30,7 @@ interface ClaimOptions {
   /** The ticket of this call, if it has one. */
   ticket?: string;
   /** Whether this call has just written the grant, as a full grant. */
-  isOurs?: boolean;
+  isWrittenHere?: boolean;
   /** How many writes this call may lose. A first try may lose only one, because it starts again by itself. */
   maxConflicts?: number;
 }
@@ -120,11 +120,11 @@ const SAFE_WINDOW_LEFT_MS = 1000;
  */
 const isDeletedBeside = (
   { dependencies, lock }: LockCall,
-  { ticket, isOurs }: ClaimOptions,
+  { ticket, isWrittenHere }: ClaimOptions,
   { claimTtlMs, expiresAt }: Grant,
 ): boolean =>
   ticket !== undefined &&
-  !isOurs &&
+  !isWrittenHere &&
   lock.isAlone &&
   claimTtlMs !== undefined &&
   expiresAt - dependencies.clock.now() >= SAFE_WINDOW_LEFT_MS;
@@ -132,11 +132,11 @@ const isDeletedBeside = (
 /** Writes the grant until it is a full grant with enough time left, or reads that a duplicate call has made it so. */
 async function claimFull(
   lockCall: LockCall,
-  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: ClaimOptions,
+  { record, ticket, isWrittenHere: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: ClaimOptions,
 ): Promise<(GrantOnRecord & { grant: Grant }) | undefined> {
   const { dependencies, lock } = lockCall;
   const { clock } = dependencies;
-  let [current, isOurs] = [record, wasOurs];
+  let [current, isWrittenHere] = [record, wasOurs];
   let previous: EndedGrant | undefined;
   for (let [renewals, conflicts] = [0, 0]; ; ) {
     const grant = lock.ownGrant(current);
@@ -144,8 +144,9 @@ async function claimFull(
     const termsError = isAlive(grant, clock.now()) && lock.otherTerms(current);
     if (termsError) await refuseOtherTerms(lockCall, termsError, ticket);
     previous = grant.previous ?? previous;
-    if (isOurs && hasHalfTtlLeft(grant, clock.now())) return { record: current, grant, repeated: false, previous };
-    const how = nextWrite(grant, isOurs);
+    if (isWrittenHere && hasHalfTtlLeft(grant, clock.now()))
+      return { record: current, grant, repeated: false, previous };
+    const how = nextWrite(grant, isWrittenHere);
     if (how === 'renew' && renewals++ === MAX_CLAIM_RENEWALS) return undefined;
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
     const written = await lock.write(current, how);
@@ -153,13 +154,13 @@ async function claimFull(
     const own = lock.ownGrant(current);
     if (!isGrant(own) || (!written.won && ++conflicts === maxConflicts)) return undefined;
     if (how === 'answer' && written.won) return { record: current, grant: own, repeated: true, previous };
-    isOurs = written.won;
+    isWrittenHere = written.won;
   }
 }
 
 /** Chooses the next write. If a duplicate call has already made the grant full, this call only answers with it. */
-function nextWrite({ claimTtlMs }: Grant, isOurs: boolean): 'renew' | 'answer' | 'claim' {
-  if (isOurs) return 'renew';
+function nextWrite({ claimTtlMs }: Grant, isWrittenHere: boolean): 'renew' | 'answer' | 'claim' {
+  if (isWrittenHere) return 'renew';
   return claimTtlMs === undefined ? 'answer' : 'claim';
 }
 

@@ -8,7 +8,7 @@ import {
   areNotSuperseded,
   isMovedAsSeen,
   keptMark,
-  leftAsleep,
+  leftToSleepers,
   movedNoMore,
   newMark,
   removedMark,
@@ -62,7 +62,7 @@ export async function writeHandOff(
   {
     record,
     ending,
-    line: { nextGrants, others, next, waitingTickets, staying, isAsleep, hasPlaceOfHolder },
+    line: { nextGrants, others, next, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
     isLineEmpty,
     now,
     number,
@@ -73,9 +73,9 @@ export async function writeHandOff(
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   if (nextGrants.length === 0) {
-    const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
+    const asleep = isLeftToSleepers && next !== undefined ? { mark: leftToSleepers(next) } : undefined;
     const also = mayUnmark(record, hasPlaceOfHolder);
-    const line = isLineEmpty ? { mark: removedMark(stayingOf(staying), record.moved), also } : asleep;
+    const line = isLineEmpty ? { mark: removedMark(stayingOf(unservedRows), record.moved), also } : asleep;
     const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
     return { ...written, versions: new Map() };
   }
@@ -88,7 +88,7 @@ export async function writeHandOff(
     );
   const mark = others
     ? { ...markWithOthers(), remove: movedNoMore(moved) }
-    : removedMark(stayingOf(staying), record.moved);
+    : removedMark(stayingOf(unservedRows), record.moved);
   const also = others ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
   const line = { record, others, mark, also };
   const granting = { key, grants, ended: ending, now, line };

@@ -28,7 +28,7 @@ export interface HandedOff {
   /** The next waiter, if this call has seen that it does not fit. */
   blocked?: Waiter | undefined;
   /** Whether only callers that sleep are in line, so that the key stays free for them. */
-  isAsleep?: boolean;
+  isLeftToSleepers?: boolean;
   /** The record as it was last seen. */
   record: KeyRecord;
   /** Whether a grant of `ending` has ended. From then on a failure must not reach the caller. */
@@ -118,7 +118,7 @@ const handedOff = (
     end,
     record,
     blocked: line?.blocked,
-    isAsleep: line?.isAsleep === true && line.nextGrants.length === 0,
+    isLeftToSleepers: line?.isLeftToSleepers === true && line.nextGrants.length === 0,
   },
   ...soFar,
 });
@@ -274,7 +274,7 @@ function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, en
   if (ended.length > 0) return false;
   // If there is room behind the new holders, this call must use it: the calls that made that room leave it to this
   // call.
-  return line.behind !== undefined && record.used > line.behind.room;
+  return line.nextAsks !== undefined && record.used > line.nextAsks.room;
 }
 
 /**

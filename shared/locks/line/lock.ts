@@ -353,7 +353,7 @@ export class Lock {
   ): Promise<Notified> {
     const entry = this.#entry(record);
     if (!entry) return { outcome: 'overtaken', record };
-    const message = { waiter, record, entry, repeated, isOurs: true, before: this.#entry(before) };
+    const message = { waiter, record, entry, repeated, isWrittenHere: true, before: this.#entry(before) };
     return notifyHolder(this.#dependencies, message, this.#call);
   }
 

@@ -175,17 +175,17 @@ export interface NextInLine {
   /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
   next: string | undefined;
   /** What the waiter `next` asks for, if it is awake. */
-  behind: NewGrant | undefined;
+  nextAsks: NewGrant | undefined;
   /** The waiter `next`, if the search has ended because it does not fit. */
   blocked?: Waiter;
   /** Whether `next` is a caller that sleeps, so that the key is left free for sleepers. */
-  isAsleep?: boolean;
+  isLeftToSleepers?: boolean;
   /** The tickets of the others on the first page, beginning with `next`. */
   waitingTickets?: string[];
   /** Whether a task is among the others, so that a delayed repair is needed. */
   taskWaits: boolean;
   /** The rows that are in line and cannot be served by the next write, of those that were read. */
-  staying: Waiter[];
+  unservedRows: Waiter[];
   /** The arrival number of the waiter that a quick release serves, if that waiter does not pass a sleeper. */
   number?: number | undefined;
   /** Whether the line has a place of a holder's request. It keeps the mark as soon as that grant has ended. */
@@ -220,8 +220,8 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
       nextGrants: [],
       others: false,
       next: undefined,
-      staying: [],
-      behind: undefined,
+      unservedRows: [],
+      nextAsks: undefined,
       taskWaits: false,
       refused: [],
     },
@@ -234,11 +234,11 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     const judgement = await judgeRow(dependencies, { waiter, search }, call);
     noteJudgement(line, { waiter, judgement, reading, now: dependencies.clock.now() });
     // Places sort last, so no waiter that is awake comes after this row.
-    if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isAsleep: true };
+    if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isLeftToSleepers: true };
     if (reachesLimit(waiter)) return { ...line, others: true }; // waiters may be behind this pile of expired rows
     if (judgement !== 'waits') continue;
     if (waiter.ticket !== ownTicket && (await mayHaveLeftBeforeTask(reading, { waiter, latest: now + clockSkewMs }))) {
-      line.staying.push(waiter);
+      line.unservedRows.push(waiter);
       line.others = true;
       continue;
     }
@@ -247,7 +247,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     // This write serves an earlier row of the same request. This row waits for that, without keeping others out.
     if (line.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
       line.taskWaits ||= isTask(waiter);
-      line.staying.push(waiter);
+      line.unservedRows.push(waiter);
       continue;
     }
     // This process has no client for the task, so the schedule must serve it. Those behind it wait for their turn.
@@ -281,7 +281,7 @@ function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Ju
   if (judgement === 'gone' || judgement === 'refused') reading.noteDeleted(waiterKey(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
   if (judgement === 'granted') reading.noteGranted(waiter);
-  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.staying.push(waiter);
+  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.unservedRows.push(waiter);
 }
 
 /**
@@ -300,7 +300,7 @@ async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
     others: true,
     next: waiter.ticket,
     ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
-    behind: grant,
+    nextAsks: grant,
     taskWaits: isTask(waiter) || behind.some(isTask),
   };
 }
@@ -366,7 +366,7 @@ async function notifyOfSharedGrant(
   if (!entry) return 'overtaken';
   const error = otherTerms(entry, waiter);
   if (error) return failTask(dependencies, { waiter, error }, call);
-  const grant = { waiter, record, entry, repeated: true, isOurs: false };
+  const grant = { waiter, record, entry, repeated: true, isWrittenHere: false };
   const { outcome, record: current } = await notifyHolder(dependencies, grant, call);
   search.record = current;
   if (outcome === 'accepted' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);

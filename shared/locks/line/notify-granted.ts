@@ -3,7 +3,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { raiseFence } from '../record/continuing-grants.ts';
 import { notifyHolder } from '../record/notify-holder.ts';
 import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
-import { isLate } from '../record/requests.ts';
+import { isSlowWrite } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import type { NextGrant, NextInLine } from './next.ts';
@@ -28,7 +28,7 @@ interface WrittenGrants {
  */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
-  { line: { nextGrants, behind, taskWaits }, ...notifying }: WrittenGrants & { line: NextInLine },
+  { line: { nextGrants, nextAsks, taskWaits }, ...notifying }: WrittenGrants & { line: NextInLine },
   call: Call,
 ): Promise<GrantToEnd[]> {
   const goneTasks: GrantToEnd[] = [];
@@ -39,7 +39,7 @@ export async function notifyGranted(
   const { record } = notifying;
   if (!taskWaits || goneTasks.length === nextGrants.length) return goneTasks;
   if (nextGrants.some(({ waiter }) => !isTask(waiter))) await sendRepairAfterWindow(dependencies, record.key, call);
-  else if (behind) await sendRepairAtRoom(dependencies, { record, asked: behind }, call);
+  else if (nextAsks) await sendRepairAtRoom(dependencies, { record, asked: nextAsks }, call);
   return goneTasks;
 }
 
@@ -62,12 +62,12 @@ async function notifyTask(
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
   unnotified.add(waiter.ticket);
   try {
-    const mayBeLow = entry.metNoFence && isLate(entry.acquiredAt, dependencies.clock.now());
+    const mayBeLow = entry.metNoFence && isSlowWrite(entry.acquiredAt, dependencies.clock.now());
     const shown = mayBeLow
       ? await raiseFence(dependencies, { key: record.key, entry }, call)
       : { won: true, record, entry };
     if (!shown.won || !shown.entry) return undefined;
-    const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isOurs: true };
+    const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isWrittenHere: true };
     const { outcome, record: current } = await notifyHolder(dependencies, message, call);
     if (outcome === 'accepted' || outcome === 'gone') unnotified.delete(waiter.ticket);
     if (outcome === 'accepted') await deleteWaiter(dependencies, waiter, call);

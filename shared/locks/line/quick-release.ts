@@ -7,7 +7,7 @@ import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
 import { isUnderCap } from '../record/capped.ts';
 import { entryAt, hasLeaseId, isNotEnding, isNotRemembered } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
-import { isNoneMoved, leftAsleep, shortNamesOf } from '../record/mark.ts';
+import { isNoneMoved, leftToSleepers, shortNamesOf } from '../record/mark.ts';
 import { entryOfNew } from '../record/new-entries.ts';
 import { entryOf, isAloneIn } from '../record/record.ts';
 import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
@@ -40,12 +40,16 @@ export async function releaseInLine(
   const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
   if (!proof || ticket === undefined || call.timeLeftMs() < HAND_OFF_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call).catch(plainIfUnread);
-  if (line?.isAsleep) return leaveAsleep(dependencies, { key, proof, line }, call);
+  if (line?.isLeftToSleepers) return leaveToSleepers(dependencies, { key, proof, line }, call);
   const [served] = line?.nextGrants ?? [];
   if (!line || !served || (isTask(served.waiter) && !(await canNotify(dependencies, served.waiter)))) return undefined;
-  const { won, record, unanswered, isOurs, versions } = await pass(dependencies, { key, proof, line, served }, call);
-  if (won || isOurs) logGrants(record, line, call);
-  if (!won) return isOurs ? 'handedOff' : unanswered ? 'unanswered' : undefined;
+  const { won, record, unanswered, landedEarlier, versions } = await writeQuickHandOff(
+    dependencies,
+    { key, proof, line, served },
+    call,
+  );
+  if (won || landedEarlier) logGrants(record, line, call);
+  if (!won) return landedEarlier ? 'handedOff' : unanswered ? 'unanswered' : undefined;
   if (isTask(served.waiter) || line.taskWaits) {
     const { handOff } = await import('./hand-off.ts');
     await handOff(dependencies, { record, justGranted: { line, versions } }, call);
@@ -84,7 +88,7 @@ async function peek(
   const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
   const [waiter, ...behind] = waiting.filter((row) => isTask(row) || row.deadline > latest);
   if (!waiter)
-    return sleeper && waiting.length === 0 ? { ...NO_GRANT, next: sleeper.ticket, isAsleep: true } : undefined;
+    return sleeper && waiting.length === 0 ? { ...NO_GRANT, next: sleeper.ticket, isLeftToSleepers: true } : undefined;
   const grant = newGrantOf(waiter);
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
@@ -98,8 +102,8 @@ async function peek(
     next: next?.ticket ?? sleeperTicket,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
-    staying: [],
-    behind: next && newGrantOf(next),
+    unservedRows: [],
+    nextAsks: next && newGrantOf(next),
     taskWaits: behind.some(isTask),
     refused: [],
   };
@@ -109,8 +113,8 @@ const NO_GRANT: NextInLine = {
   nextGrants: [],
   others: true,
   next: undefined,
-  staying: [],
-  behind: undefined,
+  unservedRows: [],
+  nextAsks: undefined,
   taskWaits: false,
   refused: [],
 };
@@ -120,14 +124,14 @@ const NO_GRANT: NextInLine = {
  * meanwhile, and tasks do not poll.
  * @returns as `releaseInLine`
  */
-async function leaveAsleep(
+async function leaveToSleepers(
   dependencies: LeaseDependencies,
   { key, proof, line: { next = '' } }: { key: string; proof: Proof; line: NextInLine },
   call: Call,
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const entry = { name: proof.name };
   const now = dependencies.clock.now();
-  const [end, left] = [endAlone(dependencies, { key, entry, how: 'released', now }), leftAsleep(next)];
+  const [end, left] = [endAlone(dependencies, { key, entry, how: 'released', now }), leftToSleepers(next)];
   const { won, record, unanswered } = await updateKey(
     dependencies,
     {
@@ -153,15 +157,15 @@ interface QuickHandOff {
   served: NextInLine['nextGrants'][number];
 }
 
-/** `isOurs`: an earlier try of the SDK has landed, and the new holder has claimed or extended its grant since. */
-type Passed = Written & { isOurs: boolean; versions: ReadonlyMap<string, string> };
+/** `landedEarlier`: an earlier try of the SDK has landed, and the new holder has claimed or extended its grant since. */
+type QuickHandOffWritten = Written & { landedEarlier: boolean; versions: ReadonlyMap<string, string> };
 
 /** Ends the grant and makes the next one, in one write. The lease id in the condition is the proof. The mark stays. */
-async function pass(
+async function writeQuickHandOff(
   dependencies: LeaseDependencies,
   { key, proof, line, served }: QuickHandOff,
   call: Call,
-): Promise<Passed> {
+): Promise<QuickHandOffWritten> {
   const now = dependencies.clock.now();
   const { grant } = served;
   const { item, version, id } = entryOfNew(dependencies, { grant, now, others: line.others, hasPrevious: true });
@@ -213,5 +217,5 @@ async function pass(
   );
   const entry = entryOf(written.record, grant.name);
   const won = written.won || entry?.version === version;
-  return { ...written, won, isOurs: entry?.id === id, versions: new Map([[grant.name, version]]) };
+  return { ...written, won, landedEarlier: entry?.id === id, versions: new Map([[grant.name, version]]) };
 }

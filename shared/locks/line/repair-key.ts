@@ -159,7 +159,7 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
       await failTaskOfEndingGrant(dependencies, { record, entry, waiter, repaired }, call);
       continue;
     }
-    await notify(dependencies, { record, entry, waiter, repaired, isOurs: false }, call);
+    await notify(dependencies, { record, entry, waiter, repaired, isWrittenHere: false }, call);
   }
   return isChanged;
 }
@@ -168,16 +168,16 @@ interface HolderToNotify extends Repair {
   entry: HolderEntry;
   waiter: WaitingTask;
   /** Whether this call has just written the version on record. */
-  isOurs: boolean;
+  isWrittenHere: boolean;
 }
 
 /** Notifies a task of its grant. @returns the record as last seen */
 async function notify(
   dependencies: LeaseDependencies,
-  { record, entry, waiter, repaired, isOurs }: HolderToNotify,
+  { record, entry, waiter, repaired, isWrittenHere }: HolderToNotify,
   call: Call,
 ): Promise<KeyRecord> {
-  const grant = { waiter, record, entry, repeated: false, isOurs };
+  const grant = { waiter, record, entry, repeated: false, isWrittenHere };
   const { outcome, ...notified } = await notifyHolder(dependencies, grant, call);
   let current = notified.record;
   if (outcome === 'unanswered') repaired.unanswered++;
@@ -235,7 +235,7 @@ async function passBoundGrants(
     const own = entryOf(after, grant.name);
     if (!landed || own?.ticket !== waiter.ticket) continue;
     repaired.granted++;
-    current = await notify(dependencies, { record: after, entry: own, waiter, repaired, isOurs: true }, call);
+    current = await notify(dependencies, { record: after, entry: own, waiter, repaired, isWrittenHere: true }, call);
   }
   return current;
 }

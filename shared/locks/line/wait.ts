@@ -194,9 +194,9 @@ class CallInLine {
     const record = this.#record;
     const own = this.#lock.ownGrant(record);
     if (typeof own === 'string') return refuseEnded(this.#lockCall, { record, ticket: this.#ticket, reason: own });
-    const isOurs = own !== undefined && own.version === this.#ownVersion;
-    if (!isOurs && !isAlive(own, this.#now)) return undefined;
-    const claimed = await claim(this.#lockCall, { record, ticket: this.#ticket, isOurs });
+    const isWrittenHere = own !== undefined && own.version === this.#ownVersion;
+    if (!isWrittenHere && !isAlive(own, this.#now)) return undefined;
+    const claimed = await claim(this.#lockCall, { record, ticket: this.#ticket, isWrittenHere });
     if (!claimed) this.#checkedAt = IN_DOUBT; // the call was paused for too long, or was withdrawn
     return claimed;
   }

@@ -6,7 +6,7 @@ import type { HandedOff } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MAX_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
-import { isLate, type Written } from './requests.ts';
+import { isSlowWrite, type Written } from './requests.ts';
 import { entriesToEnd, type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome } from './room.ts';
 
 /**
@@ -185,14 +185,14 @@ async function serveLine(
     state.wasLineEmpty = true;
     return 'again';
   }
-  const { record: after, isAsleep = false } = handedOff;
+  const { record: after, isLeftToSleepers = false } = handedOff;
   // The line may have served an earlier waiter of the request, or a duplicate call may have a grant.
   await refuseEndedRequest(after, request);
   const granted = ownGrantOf(after, request.name, clock.now());
   const isUnclaimed = granted?.claimTtlMs !== undefined;
   const claimed = isUnclaimed && (await repeatGrant(dependencies, { request, record: after }, call));
   if (claimed) return claimed;
-  return granted && mayTryAgain(state) ? 'again' : { won: false, record: after, isAsleep };
+  return granted && mayTryAgain(state) ? 'again' : { won: false, record: after, isLeftToSleepers };
 }
 
 /**
@@ -203,7 +203,7 @@ async function handOffIfAny(
   dependencies: LeaseDependencies,
   record: KeyRecord,
   call: Call,
-): Promise<Pick<HandedOff, 'record' | 'isAsleep'> | 'empty'> {
+): Promise<Pick<HandedOff, 'record' | 'isLeftToSleepers'> | 'empty'> {
   const { handOff, isHandedOff } = await import('../line/hand-off.ts');
   if (isHandedOff(record, dependencies.clock.now())) return { record };
   const handed = await handOff(dependencies, { record }, call);
@@ -270,7 +270,7 @@ async function withSafeFence(
   const granted = { won: true, record, repeated: !won, ended, previous } as const;
   const metNoFence = before ? before.fence === undefined : ownEntry.fence === triedAt;
   const isSafe = won && !metNoFence && ended.length === 0 && (before?.entries.length ?? 0) === 0;
-  if (isSafe || !isLate(triedAt, dependencies.clock.now())) return granted;
+  if (isSafe || !isSlowWrite(triedAt, dependencies.clock.now())) return granted;
   const { raiseFence } = await import('../line/lock.ts');
   try {
     const raised = await raiseFence(dependencies, { key: record.key, entry: ownEntry }, call);

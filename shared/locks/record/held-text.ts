@@ -14,28 +14,38 @@ interface Refused {
   used: number;
   holders: readonly { mode: 'shared' | 'exclusive' }[];
   /** The limit that the call named. Null if the call wants the key alone. */
-  asked: number | null;
+  askedLimit: number | null;
   /** The cap that keeps the caller out. */
   cap: { limit: number; reason: string } | undefined;
   /**
    * Why the caller is refused although there is room: others are in line before it (`line`), or the holders have just
    * left (`free`).
    */
-  room: 'line' | 'free' | undefined;
+  refusedDespiteRoom: 'line' | 'free' | undefined;
 }
 
 /**
  * The message begins with the key, because `withCallersKey` replaces the stored key there with the key that the caller
  * named.
  */
-export function heldText({ key, holder, expiresAt, isBound, used, holders, asked, cap, room }: Refused): string {
+export function heldText({
+  key,
+  holder,
+  expiresAt,
+  isBound,
+  used,
+  holders,
+  askedLimit,
+  cap,
+  refusedDespiteRoom,
+}: Refused): string {
   if (cap?.limit === 0) return `${key} is paused by an operator: ${cap.reason}`;
-  if (room === 'line') return `${key} has other waiters in line`;
-  if (room === 'free') return `${key} was held a moment ago, and may be free now: send the call again`;
+  if (refusedDespiteRoom === 'line') return `${key} has other waiters in line`;
+  if (refusedDespiteRoom === 'free') return `${key} was held a moment ago, and may be free now: send the call again`;
   const end = isBound ? 'its execution ends' : expiresAt;
   const held = `${key} is held by ${holder ?? NAMELESS}${end === null ? '' : ` until ${end}`}`;
   if (holders[0]?.mode !== 'shared') return held;
-  const limit = cap ? `${cap.limit}, an operator's cap` : asked;
-  const most = asked === null ? 'the call needs the key alone' : `the limit is ${limit}`;
+  const limit = cap ? `${cap.limit}, an operator's cap` : askedLimit;
+  const most = askedLimit === null ? 'the call needs the key alone' : `the limit is ${limit}`;
   return `${held}, and has no room: the holders weigh ${used}, and ${most}`;
 }

@@ -24,7 +24,7 @@ export interface Mark {
 }
 
 /** The part of a write that leaves the key free for callers that sleep. @param next the ticket of the first sleeper */
-export const leftAsleep = (next: string): Mark & { remove: string[] } => ({
+export const leftToSleepers = (next: string): Mark & { remove: string[] } => ({
   set: ['next_ticket = :next'],
   remove: ['next_tickets'],
   values: { ':next': text(next) },

@@ -34,7 +34,7 @@ interface GrantMessage {
   /** Whether the request has received this grant before. */
   repeated: boolean;
   /** Whether this call wrote the version on record. */
-  isOurs: boolean;
+  isWrittenHere: boolean;
   /**
    * The entry as it was before this call wrote that the task receives the grant. Absent if no such write came before
    * the message.
@@ -66,11 +66,11 @@ async function sendGrant(
 ): Promise<Notified & { entry: HolderEntry }> {
   const { clock } = dependencies;
   await canNotify(dependencies, waiter); // creates the client first, because that takes time which must not come off the ttl
-  let { record, entry, isOurs } = message;
+  let { record, entry, isWrittenHere } = message;
   const pauses = NOTIFY_PAUSES_MS.values();
   for (let renewals = 0; ; ) {
     const now = clock.now();
-    if (isOurs && !isShort(entry, now)) {
+    if (isWrittenHere && !isShort(entry, now)) {
       const times = durations({ since: waiter.parkedAt, expiresAt: entry.expiresAt, now });
       const output = JSON.stringify({ ...answerFor(waiter, { record, entry, now }), ...times, repeated });
       logGrant(record.key, entry, call); // before the message, because this call may exit at any moment after it
@@ -90,7 +90,7 @@ async function sendGrant(
     const renewed = await renew(dependencies, { key: record.key, entry, isRepeated: repeated }, call);
     if (!renewed.won || !renewed.entry) return { outcome: 'overtaken', record: renewed.record, entry };
     ({ record, entry } = renewed);
-    isOurs = true;
+    isWrittenHere = true;
   }
 }
 

@@ -46,8 +46,8 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
   };
   const [first] = byExpiry;
   const text = heldText({
-    ...{ ...fields, cap, asked: asked.limit, isBound: first !== undefined && isBound(first) },
-    room: hasRoomAt > now ? undefined : mark === undefined ? 'free' : 'line',
+    ...{ ...fields, cap, askedLimit: asked.limit, isBound: first !== undefined && isBound(first) },
+    refusedDespiteRoom: hasRoomAt > now ? undefined : mark === undefined ? 'free' : 'line',
   });
   return new HoldfastError('LeaseHeld', text, {
     ...fields,

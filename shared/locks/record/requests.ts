@@ -162,7 +162,7 @@ const PROMPT_MS = 50;
  * Whether the write took so long that other grants may have come and gone in the meantime. A grant on a record without
  * a fence then needs a higher one.
  */
-export const isLate = (triedAt: number, now: number): boolean => now - triedAt > PROMPT_MS;
+export const isSlowWrite = (triedAt: number, now: number): boolean => now - triedAt > PROMPT_MS;
 
 /** The TTL attribute after a write that sets the expiry of an entry. */
 export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>

@@ -126,10 +126,12 @@ export interface GrantOnRecord {
 }
 
 /**
- * The result of a try: a grant, or the record that refused it. `isAsleep`: the key is free, but left to callers that
+ * The result of a try: a grant, or the record that refused it. `isLeftToSleepers`: the key is free, but left to callers that
  * sleep.
  */
-export type TryOutcome = (GrantOnRecord & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
+export type TryOutcome =
+  | (GrantOnRecord & { won: true })
+  | { won: false; record: KeyRecord; isLeftToSleepers?: boolean };
 
 /**
  * How a grant ends in the write that gives its room to others. If a task holds an `expired` grant, the task may never
