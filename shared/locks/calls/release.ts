@@ -106,10 +106,10 @@ export async function endGrant(
     if (record.mark === undefined) continue;
     const how = brokenFence === undefined ? 'released' : 'broken';
     const { handOff } = await import('../line/hand-off.ts');
-    const ending = [{ entry, how, operator: brokenFence === undefined ? undefined : operatorOf(call) } as const];
-    const { record: current, ended, unanswered } = await handOff(dependencies, { record, ending }, call);
+    const toEnd = [{ entry, how, operator: brokenFence === undefined ? undefined : operatorOf(call) } as const];
+    const { record: current, endedForGood, unanswered } = await handOff(dependencies, { record, toEnd }, call);
     isInDoubt ||= unanswered === true;
-    if (ended) return { won: true, record: current, unanswered: isInDoubt, isHandedOff: true };
+    if (endedForGood) return { won: true, record: current, unanswered: isInDoubt, isHandedOff: true };
   }
 }
 

@@ -152,13 +152,13 @@ export async function endGrantsOf(
     // Judge again after each read: the execution may have been redriven since, and may have received a grant again,
     // under a new version.
     const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
-    const ending = own.flatMap((entry) => {
+    const toEnd = own.flatMap((entry) => {
       const verdict = judge(entry);
       return verdict ? [{ entry, ...verdict }] : [];
     });
-    counts.goesOn = ending.length < own.length;
-    if (ending.length === 0) return counts;
-    const { finished, running, unknown } = await sortByTarget(dependencies, ending, call);
+    counts.goesOn = toEnd.length < own.length;
+    if (toEnd.length === 0) return counts;
+    const { finished, running, unknown } = await sortByTarget(dependencies, toEnd, call);
     for (const { entry, target } of running) {
       const outcome = await passToTarget(dependencies, { key, entry, target }, call);
       if (outcome === 'passed') counts.kept++;
@@ -209,11 +209,11 @@ interface SortedByTarget {
 /** Sorts grants whose execution has ended by what became of their work. */
 async function sortByTarget(
   dependencies: LeaseDependencies,
-  ending: readonly EndingGrant[],
+  toEnd: readonly EndingGrant[],
   call: Call,
 ): Promise<SortedByTarget> {
   const sorted: SortedByTarget = { finished: [], running: [], unknown: [] };
-  for (const { entry, ...asked } of ending) {
+  for (const { entry, ...asked } of toEnd) {
     const { target } = entry;
     const work = await workOf(dependencies, { target, ...asked }, call);
     if (work === 'unknown') sorted.unknown.push(entry);
@@ -232,12 +232,10 @@ async function endFinished(
   { record, finished }: { record: KeyRecord; finished: readonly HolderEntry[] },
   call: Call,
 ): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
-  const ending = finished
-    .slice(0, MAX_ENDED_BY_HAND_OFF)
-    .map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
-  const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
+  const toEnd = finished.slice(0, MAX_ENDED_BY_HAND_OFF).map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
+  const { granted, record: current } = await handOff(dependencies, { record, toEnd }, call);
   const remaining = new Set(current.entries.map(({ id }) => id));
-  return { freed: ending.filter(({ entry }) => !remaining.has(entry.id)).length, granted: granted.length };
+  return { freed: toEnd.filter(({ entry }) => !remaining.has(entry.id)).length, granted: granted.length };
 }
 
 /**

@@ -24,7 +24,7 @@ import { stayingOf } from './waiters.ts';
 /** A record, and the grants in it that the next write ends. */
 export interface RecordAndEnding {
   record: KeyRecord;
-  ending: readonly GrantToEnd[];
+  toEnd: readonly GrantToEnd[];
 }
 
 interface HandOffWrite extends RecordAndEnding {
@@ -61,7 +61,7 @@ export async function writeHandOff(
   dependencies: LeaseDependencies,
   {
     record,
-    ending,
+    toEnd,
     line: { nextGrants, others, next, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
     isLineEmpty,
     now,
@@ -76,10 +76,10 @@ export async function writeHandOff(
     const asleep = isLeftToSleepers && next !== undefined ? { mark: leftToSleepers(next) } : undefined;
     const also = mayUnmark(record, hasPlaceOfHolder);
     const line = isLineEmpty ? { mark: removedMark(stayingOf(unservedRows), record.moved), also } : asleep;
-    const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
+    const written = await writeEnds(dependencies, { key, toEnd, now, line }, call);
     return { ...written, versions: new Map() };
   }
-  const grants = newGrants({ record, ending, nextGrants, now });
+  const grants = newGrants({ record, toEnd, nextGrants, now });
   const value = newMark(dependencies);
   const markWithOthers = () =>
     keptMark(
@@ -91,7 +91,7 @@ export async function writeHandOff(
     : removedMark(stayingOf(unservedRows), record.moved);
   const also = others ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
   const line = { record, others, mark, also };
-  const granting = { key, grants, ended: ending, now, line };
+  const granting = { key, grants, toEnd, now, line };
   const written = await writeGrants(dependencies, granting, call);
   return { ...written, won: written.landed };
 }
@@ -99,11 +99,11 @@ export async function writeHandOff(
 /** The grants that the write makes. Each names the holder before it, and the limit before it if that differs. */
 function newGrants({
   record,
-  ending,
+  toEnd,
   nextGrants,
   now,
 }: RecordAndEnding & { nextGrants: readonly NextGrant[]; now: number }): NewGrant[] {
-  const previous: (EndedGrant | undefined)[] = previousOf(ending, now);
+  const previous: (EndedGrant | undefined)[] = previousOf(toEnd, now);
   let last = record.lastLimit;
   return nextGrants.map(({ grant }, nth) => {
     const { limit } = grant;

@@ -31,8 +31,8 @@ export interface HandedOff {
   isLeftToSleepers?: boolean;
   /** The record as it was last seen. */
   record: KeyRecord;
-  /** Whether a grant of `ending` has ended. From then on a failure must not reach the caller. */
-  ended?: boolean;
+  /** Whether a grant of `toEnd` has ended. From then on a failure must not reach the caller. */
+  endedForGood?: boolean;
   /** The version of the full grant that this call has written for itself. */
   ownVersion?: string | undefined;
   /** Whether a try of a lost write received no answer, so that the write may have landed. */
@@ -52,7 +52,7 @@ interface HandOffOptions {
   /** The record as a conditional write or a consistent read has just shown it. */
   record: KeyRecord;
   /** Grants that must end even if no waiter is served, at most `MAX_ENDED_BY_HAND_OFF`. */
-  ending?: readonly GrantToEnd[];
+  toEnd?: readonly GrantToEnd[];
   /** The ticket of the call in line that hands off. */
   ownTicket?: string | undefined;
   /** The tickets that this call has served already. */
@@ -80,19 +80,19 @@ export async function handOff(
   const soFar: OutcomeSoFar = {};
   return serveWhileRoom(dependencies, { ...handingOff, soFar }, call).catch((error) => {
     // The caller wanted its grant to end, and the grant has ended. The schedule repeats what failed after that.
-    if (!soFar.ended) throw error;
+    if (!soFar.endedForGood) throw error;
     logFailedHandOff(error);
     return { granted: [], end: 'left', record: handingOff.record, ...soFar };
   });
 }
 
 /** The part of the outcome that stays true even if the hand-off fails later. */
-type OutcomeSoFar = Pick<HandedOff, 'ended' | 'ownVersion' | 'unanswered'>;
+type OutcomeSoFar = Pick<HandedOff, 'endedForGood' | 'ownVersion' | 'unanswered'>;
 
 interface HandOffProgress {
   record: KeyRecord;
   reading: LineReading;
-  ending: GrantToEnd[];
+  toEnd: GrantToEnd[];
   granted: string[];
   budget: { removals: number };
   ownTicket: string | undefined;
@@ -127,7 +127,7 @@ async function serveWhileRoom(
   dependencies: LeaseDependencies,
   {
     record,
-    ending: endingAtFirst = [],
+    toEnd: endingAtFirst = [],
     unnotified = new Set(),
     ownTicket,
     served = [],
@@ -137,13 +137,13 @@ async function serveWhileRoom(
   call: Call,
 ): Promise<HandedOff> {
   const granted = justGranted ? ticketsOf(justGranted.line) : [...served];
-  const ending = justGranted
+  const toEnd = justGranted
     ? await notifyGranted(dependencies, { ...justGranted, record, unnotified }, call)
     : [...endingAtFirst];
-  if (justGranted && ending.length === 0) return { granted, end: 'waits', record };
+  if (justGranted && toEnd.length === 0) return { granted, end: 'waits', record };
   const reading = new LineReading(dependencies, record, call);
   const progress: HandOffProgress = {
-    ...{ record, reading, ending, granted, budget: { removals: MAX_REMOVALS } },
+    ...{ record, reading, toEnd, granted, budget: { removals: MAX_REMOVALS } },
     ...{ ownTicket, unnotified, soFar, goneTasks: 0, lostWrites: 0 },
   };
   for (;;) {
@@ -175,12 +175,12 @@ async function findWrite(
   if (!progress.reading.isCurrentFor(record, dependencies.clock.now()))
     progress.reading = new LineReading(dependencies, record, call);
   const { reading } = progress;
-  const ending = withExpired(dependencies, progress);
-  progress.ending = ending;
-  const search = { record, reading, ending, granted, budget, ownTicket };
-  const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, ending));
+  const toEnd = withExpired(dependencies, progress);
+  progress.toEnd = toEnd;
+  const search = { record, reading, toEnd, granted, budget, ownTicket };
+  const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, toEnd));
   if (!line) return 'unread';
-  progress.ending = ending.map((grantToEnd) =>
+  progress.toEnd = toEnd.map((grantToEnd) =>
     reachedNoCaller(grantToEnd, line) ? { ...grantToEnd, how: 'neverNotified' } : grantToEnd,
   );
   if (reading.isCompleteFor(record)) return line;
@@ -204,9 +204,9 @@ async function serve(
 ): Promise<HandedOff | undefined> {
   const { record } = progress;
   const isLineEmpty = line.nextGrants.length === 0 && !line.others;
-  const ending = isLineEmpty ? progress.ending.filter(({ how }) => how !== 'expired') : progress.ending;
+  const toEnd = isLineEmpty ? progress.toEnd.filter(({ how }) => how !== 'expired') : progress.toEnd;
   const hasNothingToWrite =
-    line.nextGrants.length === 0 && ending.length === 0 && !(isLineEmpty && record.mark !== undefined);
+    line.nextGrants.length === 0 && toEnd.length === 0 && !(isLineEmpty && record.mark !== undefined);
   if (hasNothingToWrite) return handedOff(progress, isLineEmpty ? 'empty' : 'waits', line);
   const now = dependencies.clock.now();
   const number = await progress.reading.numberOf(line.nextGrants.at(-1)?.waiter);
@@ -215,12 +215,12 @@ async function serve(
   // The move counts for one grant: the write forgets it when it serves that waiter, or when its row is gone.
   const endsMove = ticket !== undefined && (ticketsOf(line).includes(ticket) || !progress.reading.hasMoved);
   const moved = endsMove ? ticket : undefined;
-  const writing = { record, ending, line, isLineEmpty, now, number, servesSelf, moved };
+  const writing = { record, toEnd, line, isLineEmpty, now, number, servesSelf, moved };
   const written = await writeHandOff(dependencies, writing, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
   return written.won
-    ? afterWrite(dependencies, { progress, line, ended: ending, versions: written.versions }, call)
+    ? afterWrite(dependencies, { progress, line, ended: toEnd, versions: written.versions }, call)
     : afterLoss({ progress, line, unanswered: written.unanswered });
 }
 
@@ -228,7 +228,7 @@ async function serve(
 function afterLoss({ progress, line, unanswered }: HandOffRound & { unanswered: boolean }): HandedOff | undefined {
   const { record, soFar } = progress;
   progress.lostWrites++;
-  progress.ending = progress.ending.filter(({ entry }) => entryOf(record, entry.name)?.version === entry.version);
+  progress.toEnd = progress.toEnd.filter(({ entry }) => entryOf(record, entry.name)?.version === entry.version);
   const taken = takenByOther({ line, ...progress });
   if (unanswered) {
     soFar.unanswered = true;
@@ -248,7 +248,7 @@ async function afterWrite(
   call: Call,
 ): Promise<HandedOff | undefined> {
   const { record, reading, granted, ownTicket, unnotified, soFar } = progress;
-  if (ended.some(({ how }) => isRemembered(how))) soFar.ended = true;
+  if (ended.some(({ how }) => isRemembered(how))) soFar.endedForGood = true;
   // The log line of this call names its own grant.
   logGrants(record, { nextGrants: line.nextGrants.filter(({ waiter }) => waiter.ticket !== ownTicket) }, call);
   reading.noteEnded(ended.map(({ entry }) => entry));
@@ -256,9 +256,9 @@ async function afterWrite(
   const full = line.nextGrants.find(({ waiter }) => waiter.ticket === ownTicket);
   if (full) soFar.ownVersion = versions.get(full.grant.name);
   await deleteWaitersOf(dependencies, { key: record.key, granted, ended }, call);
-  progress.ending = await notifyGranted(dependencies, { line, record, versions, unnotified }, call);
-  progress.goneTasks += progress.ending.length;
-  if (progress.ending.length > 0) return undefined;
+  progress.toEnd = await notifyGranted(dependencies, { line, record, versions, unnotified }, call);
+  progress.goneTasks += progress.toEnd.length;
+  if (progress.toEnd.length > 0) return undefined;
   if (!line.others) return handedOff(progress, 'empty');
   return servesNoMore(progress, line, ended) ? handedOff(progress, 'waits', line) : undefined;
 }
@@ -282,20 +282,20 @@ function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, en
  * free, and goes on while any ticket fits. So this call stops: otherwise all calls of a crowd would race for the same
  * tickets.
  */
-function takenByOther({ line: { nextGrants }, record, ending }: RecordAndEnding & { line: NextInLine }): string[] {
-  if (ending.some(({ how }) => how !== 'expired')) return [];
+function takenByOther({ line: { nextGrants }, record, toEnd }: RecordAndEnding & { line: NextInLine }): string[] {
+  if (toEnd.some(({ how }) => how !== 'expired')) return [];
   const isTaken = ({ waiter, grant: { name } }: NextGrant) =>
     entryOf(record, name)?.ticket === waiter.ticket || endOfRequest(record, name) !== undefined;
   return nextGrants.filter(isTaken).map(({ waiter }) => waiter.ticket);
 }
 
 /** The grants that the next write ends, and the expired ones, because the line may need their room. */
-function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: RecordAndEnding): GrantToEnd[] {
+function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, toEnd }: RecordAndEnding): GrantToEnd[] {
   const now = clock.now();
-  const willEnd = (entry: HolderEntry) => ending.some((grantToEnd) => grantToEnd.entry.name === entry.name);
+  const willEnd = (entry: HolderEntry) => toEnd.some((grantToEnd) => grantToEnd.entry.name === entry.name);
   const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !willEnd(entry));
-  const room = Math.max(0, MAX_ENDED_BY_HAND_OFF - ending.length);
-  return [...ending, ...expired.slice(0, room).map((entry): GrantToEnd => ({ entry, how: 'expired' }))];
+  const room = Math.max(0, MAX_ENDED_BY_HAND_OFF - toEnd.length);
+  return [...toEnd, ...expired.slice(0, room).map((entry): GrantToEnd => ({ entry, how: 'expired' }))];
 }
 
 /**
@@ -324,24 +324,24 @@ async function deleteWaitersOf(
 /** Leaves the rest of the line to other calls, but still ends the grants that must end. */
 async function leaveRest(
   dependencies: LeaseDependencies,
-  { granted, record, ending, soFar }: RecordAndEnding & { granted: string[]; soFar: OutcomeSoFar },
+  { granted, record, toEnd, soFar }: RecordAndEnding & { granted: string[]; soFar: OutcomeSoFar },
   call: Call,
 ): Promise<HandedOff> {
-  const ended = ending.filter(({ how }) => how !== 'expired');
-  if (ended.length === 0) return { granted, end: 'left', record, ...soFar };
+  const mustEnd = toEnd.filter(({ how }) => how !== 'expired');
+  if (mustEnd.length === 0) return { granted, end: 'left', record, ...soFar };
   const now = dependencies.clock.now();
-  const { won, record: current } = await writeEnds(dependencies, { key: record.key, ended, now }, call);
-  if (won) await deleteWaitersOf(dependencies, { key: record.key, granted, ended }, call);
-  const isEnded = won && ended.some(({ how }) => isRemembered(how));
-  return { granted, end: 'left', record: current, ...soFar, ...(isEnded && { ended: true }) };
+  const { won, record: current } = await writeEnds(dependencies, { key: record.key, toEnd: mustEnd, now }, call);
+  if (won) await deleteWaitersOf(dependencies, { key: record.key, granted, ended: mustEnd }, call);
+  const isEnded = won && mustEnd.some(({ how }) => isRemembered(how));
+  return { granted, end: 'left', record: current, ...soFar, ...(isEnded && { endedForGood: true }) };
 }
 
 /**
  * If the line cannot be read, grants that must end still end.
  * @throws the error if only expired grants would end, because these can wait
  */
-function ifUnread(error: unknown, ending: readonly GrantToEnd[]): undefined {
-  if (!(error instanceof HoldfastError) || ending.every(({ how }) => how === 'expired')) throw error;
+function ifUnread(error: unknown, toEnd: readonly GrantToEnd[]): undefined {
+  if (!(error instanceof HoldfastError) || toEnd.every(({ how }) => how === 'expired')) throw error;
 }
 
 /**

@@ -363,9 +363,9 @@ export class Lock {
    */
   async endNeverNotified(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
-    const ending = entry ? [{ entry, how: 'neverNotified' } as const] : [];
+    const toEnd = entry ? [{ entry, how: 'neverNotified' } as const] : [];
     const served = entry?.ticket === undefined ? [] : [entry.ticket];
-    await handOff(this.#dependencies, { record, ending, served }, this.#call);
+    await handOff(this.#dependencies, { record, toEnd, served }, this.#call);
   }
 
   /** Sends a delayed repair for a task that has just parked, unless the next waiter has sent one. */

@@ -198,7 +198,7 @@ interface LineSearch {
   record: KeyRecord;
   reading: LineReading;
   /** The grants that the next write ends. */
-  ending: readonly GrantToEnd[];
+  toEnd: readonly GrantToEnd[];
   /** The tickets that this call has served. */
   granted: readonly string[];
   /** How many more rows this call may remove. */
@@ -213,7 +213,7 @@ interface LineSearch {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function findNext(dependencies: LeaseDependencies, search: LineSearch, call: Call): Promise<NextInLine> {
-  const { record, reading, ending, ownTicket } = search;
+  const { record, reading, toEnd, ownTicket } = search;
   const { clockSkewMs } = dependencies;
   const line: NextInLine = {
     ...{
@@ -229,7 +229,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
   const now = dependencies.clock.now();
   const cap = capAt(record, { now, clockSkewMs });
   const reachesLimit = expiredRowLimit(now, MAX_EXPIRED_ROWS_IN_HAND_OFF);
-  let used = weightInUse(record, { now, clockSkewMs }) - weightOf(ending.map(({ entry }) => entry));
+  let used = weightInUse(record, { now, clockSkewMs }) - weightOf(toEnd.map(({ entry }) => entry));
   for await (const waiter of reading.rows()) {
     const judgement = await judgeRow(dependencies, { waiter, search }, call);
     noteJudgement(line, { waiter, judgement, reading, now: dependencies.clock.now() });
@@ -326,12 +326,12 @@ export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
 /** Finds out what the record, with the grants that are about to end, shows about the request of a row. */
 function grantOfRequest(
   { clock }: LeaseDependencies,
-  { record, reading, ending, granted }: LineSearch,
+  { record, reading, toEnd, granted }: LineSearch,
   waiter: Waiter,
 ): GrantOfRequest {
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
-  const grantToEnd = ending.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
+  const grantToEnd = toEnd.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
   // Counts as ended even for its own row: another call may have released the grant before the task was notified.
   if (grantToEnd?.how === 'released' || grantToEnd?.how === 'broken')
     return grantToEnd.entry.isEnding ? whyEnding(grantToEnd.entry) : grantToEnd.how;

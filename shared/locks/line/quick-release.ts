@@ -157,7 +157,7 @@ interface QuickHandOff {
   served: NextInLine['nextGrants'][number];
 }
 
-/** `landedEarlier`: an earlier try of the SDK has landed, and the new holder has claimed or extended its grant since. */
+/** `landedEarlier`: an earlier try of the SDK landed, and the new holder has claimed or extended its grant since. */
 type QuickHandOffWritten = Written & { landedEarlier: boolean; versions: ReadonlyMap<string, string> };
 
 /** Ends the grant and makes the next one, in one write. The lease id in the condition is the proof. The mark stays. */

@@ -226,7 +226,7 @@ async function passBoundGrants(
     const granting = {
       key,
       grants: [grant],
-      ended: [{ entry, how: 'neverNotified' } as const],
+      toEnd: [{ entry, how: 'neverNotified' } as const],
       now: dependencies.clock.now(),
       line,
     };

@@ -26,7 +26,7 @@ interface TryState {
   /** The record as the last write returned it. Undefined before the first write. */
   record: KeyRecord | undefined;
   /** The expired holders that the next write replaces. */
-  ended: readonly HolderEntry[];
+  toEnd: readonly HolderEntry[];
   tries: number;
   /** How often a duplicate call has changed the grant of the request. */
   conflicts: number;
@@ -40,7 +40,7 @@ interface TryWrite {
   /** The record as the call knew it before the write. */
   before: KeyRecord | undefined;
   /** The expired holders that the write was to replace. */
-  ended: readonly HolderEntry[];
+  toEnd: readonly HolderEntry[];
   written: Written & Partial<GrantsWritten>;
 }
 
@@ -57,14 +57,14 @@ export async function firstTry(
   request: GrantRequest,
   call: Call,
 ): Promise<TryOutcome> {
-  const state: TryState = { request, record: undefined, ended: [], tries: 1, conflicts: 1, wasLineEmpty: false };
+  const state: TryState = { request, record: undefined, toEnd: [], tries: 1, conflicts: 1, wasLineEmpty: false };
   for (;;) {
-    const { record: before, ended } = state;
+    const { record: before, toEnd } = state;
     const triedAt = dependencies.clock.now();
     const written = await writeTakeOver(dependencies, { ...state, now: triedAt }, call);
     state.record = written.record;
-    state.ended = [];
-    const outcome = await decideByRecord(dependencies, { state, attempt: { triedAt, before, ended, written } }, call);
+    state.toEnd = [];
+    const outcome = await decideByRecord(dependencies, { state, attempt: { triedAt, before, toEnd, written } }, call);
     if (outcome !== 'again') return outcome;
   }
 }
@@ -100,14 +100,14 @@ async function decideByRecord(
 /** Takes over from the expired holders. If they are too many for one write, the write only ends as many as it can. */
 const writeTakeOver = async (
   dependencies: LeaseDependencies,
-  { request, ended, record, now }: Pick<TryState, 'request' | 'ended' | 'record'> & { now: number },
+  { request, toEnd, record, now }: Pick<TryState, 'request' | 'toEnd' | 'record'> & { now: number },
   call: Call,
 ): Promise<TryWrite['written']> => {
   const { key } = request;
-  const expired = ended.map((entry) => ({ entry, how: 'expired' }) as const);
-  return ended.length <= MAX_ENDED
-    ? writeGrants(dependencies, { key, grants: [request], ended: expired, record, now }, call)
-    : writeEnds(dependencies, { key, ended: expired.slice(0, MAX_ENDED), now }, call);
+  const expired = toEnd.map((entry) => ({ entry, how: 'expired' }) as const);
+  return toEnd.length <= MAX_ENDED
+    ? writeGrants(dependencies, { key, grants: [request], toEnd: expired, record, now }, call)
+    : writeEnds(dependencies, { key, toEnd: expired.slice(0, MAX_ENDED), now }, call);
 };
 
 /**
@@ -215,7 +215,7 @@ async function handOffIfAny(
 /** Finds the expired holders that the next write replaces. @returns a refusal if they would not make enough room */
 function takeOver(
   dependencies: LeaseDependencies,
-  { state, attempt: { triedAt, before, ended, written } }: AfterWrite,
+  { state, attempt: { triedAt, before, toEnd, written } }: AfterWrite,
 ): OrAgain<TryOutcome> {
   const { request } = state;
   const { won, record } = written;
@@ -224,7 +224,7 @@ function takeOver(
   const isSameCap = before?.capAt === record.capAt;
   const isInTime =
     isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && reachesTriedFence(record, before, triedAt));
-  const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
+  const hadRoom = toEnd.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
   // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can
   // refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
@@ -232,7 +232,7 @@ function takeOver(
   if (!won) state.tries++;
   const next = expiredToEnd(dependencies, { request, record, now: dependencies.clock.now() });
   if (!next || state.tries > MAX_TAKE_OVER_TRIES) return { won: false, record };
-  state.ended = next;
+  state.toEnd = next;
   return 'again';
 }
 
@@ -244,8 +244,8 @@ function expiredToEnd(
   { clockSkewMs }: LeaseDependencies,
   { request, record, now }: { request: GrantRequest; record: KeyRecord; now: number },
 ): HolderEntry[] | undefined {
-  const ended = entriesToEnd(record, request, { now, clockSkewMs });
-  return isAloneIn(request) ? ended?.filter(({ path }) => path !== ALONE) : ended;
+  const toEnd = entriesToEnd(record, request, { now, clockSkewMs });
+  return isAloneIn(request) ? toEnd?.filter(({ path }) => path !== ALONE) : toEnd;
 }
 
 /** Whether the fence on record is at least the fence that the try would have set. */
@@ -262,14 +262,14 @@ const reachesTriedFence = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefin
  */
 async function withSafeFence(
   dependencies: LeaseDependencies,
-  { attempt: { triedAt, ended, written }, ownEntry }: { attempt: TryWrite; ownEntry: HolderEntry },
+  { attempt: { triedAt, toEnd, written }, ownEntry }: { attempt: TryWrite; ownEntry: HolderEntry },
   call: Call,
 ): Promise<WonTry | undefined> {
   const { won, record, before } = written;
   const previous = before && previousAlone(before, triedAt);
-  const granted = { won: true, record, repeated: !won, ended, previous } as const;
+  const granted = { won: true, record, repeated: !won, ended: toEnd, previous } as const;
   const metNoFence = before ? before.fence === undefined : ownEntry.fence === triedAt;
-  const isSafe = won && !metNoFence && ended.length === 0 && (before?.entries.length ?? 0) === 0;
+  const isSafe = won && !metNoFence && toEnd.length === 0 && (before?.entries.length ?? 0) === 0;
   if (isSafe || !isSlowWrite(triedAt, dependencies.clock.now())) return granted;
   const { raiseFence } = await import('../line/lock.ts');
   try {

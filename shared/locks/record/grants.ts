@@ -32,8 +32,8 @@ interface Grants {
   key: string;
   /** The new grants, in the order of the line. */
   grants: readonly NewGrant[];
-  /** The grants that end in the same write. */
-  ended: readonly GrantToEnd[];
+  /** The grants that this write ends. */
+  toEnd: readonly GrantToEnd[];
   /** Epoch milliseconds. */
   now: number;
   /** Undefined for a request that does not come from the line. */
@@ -72,7 +72,7 @@ interface LineLeft {
  */
 export async function writeGrants(
   dependencies: LeaseDependencies,
-  { key, grants, ended, now, line, record }: Grants,
+  { key, grants, toEnd, now, line, record }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const metNoFence = line !== undefined && line.record.fence === undefined;
@@ -81,8 +81,8 @@ export async function writeGrants(
     nth,
   }));
   const alone = grants.find(isAloneIn);
-  const isBlind = alone !== undefined && line === undefined && ended.length === 0;
-  const write = { grants, entries, ended, now, line, record };
+  const isBlind = alone !== undefined && line === undefined && toEnd.length === 0;
+  const write = { grants, entries, toEnd, now, line, record };
   const parts: Partial<WritePart>[] = [
     entriesOf(write),
     alone ? totalsOfExclusive(write, alone) : totalsOfShared(write),
@@ -130,12 +130,12 @@ const fenceAlone = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' |
  * The attributes that an exclusive grant sets beside its entry. Removes what the previous exclusive holder left there.
  */
 function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
-  const { now, ended } = write;
+  const { now, toEnd } = write;
   const ofHolders: Item = {
     ...(previous && endedItem(previous)),
     ...(execution !== undefined && { execution: text(execution) }),
   };
-  const turn = ended.find(({ entry, how }) => how === 'released' && entry.claimTtlMs === undefined);
+  const turn = toEnd.find(({ entry, how }) => how === 'released' && entry.claimTtlMs === undefined);
   const numbers: Item = {
     ...{ fence: integer(fenceAlone(write)), used: integer(EXCLUSIVE_WEIGHT) },
     ...(turn && { turn_ms: integer(Math.max(0, now - turn.entry.acquiredAt)) }),
@@ -153,12 +153,12 @@ function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant
  * The attributes that shared grants set beside their entries. DynamoDB adds up weights and fences,
  * so grants to different callers do not conflict.
  */
-function totalsOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart {
+function totalsOfShared({ grants, entries, toEnd, now }: GrantsWrite): WritePart {
   const fence = 'if_not_exists(fence, :first)';
-  const weight = grants.reduce((sum, grant) => sum + grant.weight, 0) - weightOf(ended.map(({ entry }) => entry));
-  // The entry of a last exclusive holder goes too. If an exclusive holder still has its grant, `ended` has that grant
+  const weight = grants.reduce((sum, grant) => sum + grant.weight, 0) - weightOf(toEnd.map(({ entry }) => entry));
+  // The entry of a last exclusive holder goes too. If an exclusive holder still has its grant, `toEnd` has that grant
   // already.
-  const stale = ['execution', ...(ended.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
+  const stale = ['execution', ...(toEnd.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
   return {
     set: [
       ...entries.map(({ nth }) => `#n${nth} = ${fence} + :n${nth}`),
@@ -175,12 +175,12 @@ function totalsOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart
 }
 
 /** Removes the entries of grants that end, except those that the same write sets again. */
-function endsOf({ ended, entries, line }: GrantsWrite): Partial<WritePart> {
+function endsOf({ toEnd, entries, line }: GrantsWrite): Partial<WritePart> {
   const gone = removed(
-    ended.map(({ entry }) => entry),
+    toEnd.map(({ entry }) => entry),
     entries.map(({ path }) => path),
   );
-  const last = ended.find(({ how }) => isRemembered(how));
+  const last = toEnd.find(({ how }) => isRemembered(how));
   return { ...gone, ...(last ? ringAfter(last) : line && ringAfterLast(line.record)) };
 }
 
@@ -191,9 +191,9 @@ function ringAfterLast({ ring: [last, ...slots] }: KeyRecord): ReturnType<typeof
 
 function conditionOf(
   dependencies: LeaseDependencies,
-  { grants, ended, line, record, now, isBlind }: GrantsWrite & { isBlind: boolean },
+  { grants, toEnd, line, record, now, isBlind }: GrantsWrite & { isBlind: boolean },
 ): Condition {
-  const endedEntries = ended.map(({ entry }) => entry);
+  const endedEntries = toEnd.map(({ entry }) => entry);
   const known = line?.record ?? record;
   const cap = known && capAt(known, { now, clockSkewMs: dependencies.clockSkewMs });
   const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(endedEntries);
@@ -270,7 +270,7 @@ function tightest(grants: readonly NewGrant[]): number {
 
 interface EndsWrite {
   key: string;
-  ended: readonly GrantToEnd[];
+  toEnd: readonly GrantToEnd[];
   now: number;
   /** The part of the write that removes the mark, and its conditions. */
   line?: { mark: Partial<WritePart>; also?: readonly Condition[] } | undefined;
@@ -282,18 +282,18 @@ interface EndsWrite {
  */
 export function writeEnds(
   dependencies: LeaseDependencies,
-  { key, ended, now, line }: EndsWrite,
+  { key, toEnd, now, line }: EndsWrite,
   call: Call,
 ): Promise<Written> {
   const mark = line?.mark;
   // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of
   // ours.
-  const endsGrants = ended.length > 0;
-  const entries = ended.map(({ entry }) => entry);
+  const endsGrants = toEnd.length > 0;
+  const entries = toEnd.map(({ entry }) => entry);
   const areAsSeen = endsGrants ? [hasUsed, ...areEntriesAsSeen(entries)] : [];
   const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.also ?? [])];
-  const alone = ended.find(({ entry }) => entry.path === ALONE);
-  const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);
+  const alone = toEnd.find(({ entry }) => entry.path === ALONE);
+  const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${toEnd.indexOf(alone)}`);
   const gone = removed(entries, alone ? [ALONE] : []);
   return updateKey(
     dependencies,

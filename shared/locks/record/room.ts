@@ -126,8 +126,8 @@ export interface GrantOnRecord {
 }
 
 /**
- * The result of a try: a grant, or the record that refused it. `isLeftToSleepers`: the key is free, but left to callers that
- * sleep.
+ * The result of a try: a grant, or the record that refused it. `isLeftToSleepers`: the key is free, but left to callers
+ * that sleep.
  */
 export type TryOutcome =
   | (GrantOnRecord & { won: true })
@@ -154,8 +154,8 @@ export interface GrantToEnd {
  * of the grants that end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide a
  * holder that left its work half done.
  */
-export const previousOf = (ending: readonly GrantToEnd[], now: number): EndedGrant[] =>
-  ending
+export const previousOf = (toEnd: readonly GrantToEnd[], now: number): EndedGrant[] =>
+  toEnd
     .flatMap((grant) => formerHolder(grant, now) ?? [])
     .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
 
