@@ -356,12 +356,12 @@ describe('a wait that ends with an unknown outcome', () => {
       expect(tickets()).toEqual(['ticket-1']);
     });
 
-    it('an unanswered wait is withdrawn without its ticket if any answer was lost', async () => {
+    it('a wait is withdrawn without its ticket if any answer was lost', async () => {
       const { tickets } = await abortedAfter(heldBy('other'), failing('Unreachable'), inLine);
       expect(tickets()).toEqual([undefined]);
     });
 
-    it('an unanswered wait is withdrawn again without its ticket if the last answer is lost', async () => {
+    it('a wait is withdrawn again without its ticket if the last answer is lost', async () => {
       const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
       service.of('acquire').at(-1)?.fail('Unreachable');
       await settled();

@@ -63,7 +63,7 @@ describe('docs/permits.md: five at once', () => {
       await world.atWorkNo(5);
       for (const { finish } of world.running) finish({});
       for (const arn of arns) expect((await world.states.ended(arn)).status).toBe('SUCCEEDED');
-      expect(world.most.atWork).toBe(5);
+      expect(world.peak.atWork).toBe(5);
     } finally {
       await world.states.stop();
     }

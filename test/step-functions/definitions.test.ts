@@ -80,7 +80,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
   }
 
   it('the example lets one execution in after the other, with rising fences', async () => {
-    const { first, one, second, atWorkNo, most, state } = await two();
+    const { first, one, second, atWorkNo, peak, state } = await two();
     one.finish('done');
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
     const next = await atWorkNo(1);
@@ -88,7 +88,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
     expect(token(next.input)).toBeGreaterThan(token(one.input));
     next.finish('done too');
     expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'done too' });
-    expect(most.atWork).toBe(1);
+    expect(peak.atWork).toBe(1);
     expect(await state('jobs/nightly')).toBe('released');
   });
 

@@ -33,7 +33,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
   };
 
   it('the wrapper on Moto runs target after target, and passes the fence', async () => {
-    const { states, targets, target, waiting, most, state } = world;
+    const { states, targets, target, waiting, peak, state } = world;
     const first = await run({ input: { n: 1 }, passFence: true });
     const one = await nextWork();
     expect(one.input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
@@ -47,7 +47,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     const failed = await states.ended(second);
     expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
     expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
-    expect(most.atWork).toBe(1);
+    expect(peak.atWork).toBe(1);
     expect(await state('k')).toBe('released');
     const named = await states.describe(targets.get(second) ?? '');
     expect(named).toMatchObject({ stateMachineArn: target, status: 'FAILED' });
@@ -66,7 +66,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
   });
 
   it.each(['retry', 'parked'] as const)('the example %s on Moto holds, frees and fails', async (name) => {
-    const { states, values, state, most } = world;
+    const { states, values, state, peak } = world;
     const machine = await states.create(name, await example(name, values));
     const start = (input: string) => states.start(machine, { key: name, input });
     const first = await start('first');
@@ -77,7 +77,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     (await nextWork()).fail(boom());
     expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'Boom' });
     await expect.poll(() => state(name), { interval: 5 }).toBe('released');
-    expect(most.atWork).toBe(1);
+    expect(peak.atWork).toBe(1);
   });
 
   it('the example call-exclusive on Moto receives the output of the target', async () => {

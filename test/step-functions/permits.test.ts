@@ -18,7 +18,7 @@ async function wrapped(more: object = {}, limitSecondMs = 1000) {
 }
 
 it('the wrapper with a limit runs that many targets at once', async () => {
-  const { run, atWorkNo, inLine, most, readKey, running } = await wrapped({ limit: 2 });
+  const { run, atWorkNo, inLine, peak, readKey, running } = await wrapped({ limit: 2 });
   const first = await run({ input: { n: 1 } });
   const one = await atWorkNo(0);
   const second = await run({ input: { n: 2 } });
@@ -35,7 +35,7 @@ it('the wrapper with a limit runs that many targets at once', async () => {
   three.finish([3]);
   expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });
   expect(await states.ended(third)).toMatchObject({ status: 'SUCCEEDED', output: [3] });
-  expect(most.atWork).toBe(2);
+  expect(peak.atWork).toBe(2);
   expect(await readKey('k')).toMatchObject({ used: 0, waiting: 0 });
 });
 

@@ -62,10 +62,10 @@ export async function exclusionWorld(
   };
   const running: Work[] = [];
   /** How many have been at work at the same time, at most. */
-  const most = { atWork: 0 };
+  const peak = { atWork: 0 };
   let atWork = 0;
   const work: LambdaHandler = async (input) => {
-    most.atWork = Math.max(most.atWork, ++atWork);
+    peak.atWork = Math.max(peak.atWork, ++atWork);
     return new Promise((finish, fail) => {
       running.push({ input: input as Work['input'], finish, fail });
     }).finally(() => atWork--);
@@ -138,7 +138,7 @@ export async function exclusionWorld(
     exclusive,
     target,
     running,
-    most,
+    peak,
     atWorkNo,
     waiting,
     lease,
