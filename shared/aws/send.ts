@@ -183,8 +183,8 @@ export const addRetryWith =
   (retryWith: { requestId: string; ticket?: string; slot?: string }) =>
   (error: unknown): never => {
     if (!(error instanceof HoldfastError)) throw error;
-    const isUnsettled = error.code === 'Throttled' || error.code === 'Unavailable';
-    if (error.code !== 'OutcomeUnknown' && !(isUnsettled && (retryWith.ticket ?? retryWith.slot) !== undefined))
+    const isRefusedForNow = error.code === 'Throttled' || error.code === 'Unavailable';
+    if (error.code !== 'OutcomeUnknown' && !(isRefusedForNow && (retryWith.ticket ?? retryWith.slot) !== undefined))
       throw error;
     const { code, message, context, cause } = error;
     throw new HoldfastError(code, message, {

@@ -276,7 +276,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease is handed on whatever became of it since it was read',
     promise: 'at most one holder at a time',
-    changes: [change('underCap, ...areAsSeen, ...(line.also', 'underCap, ...(line.also')],
+    changes: [change('underCap, ...areAsSeen, ...(line.conditions', 'underCap, ...(line.conditions')],
     only: 'queue',
   },
   {

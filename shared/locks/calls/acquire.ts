@@ -92,11 +92,11 @@ export function acquire(dependencies: LeaseDependencies) {
       await noteExecution(dependencies, { key, execution }, call).catch(addRetryWith({ requestId }));
     }
     const identified = { ...input, requestId };
-    const parked = parkedBy({ taskToken, callbackId });
-    if (!parked) return acquireNow(identified, call);
+    const notifyBy = parkedBy({ taskToken, callbackId });
+    if (!notifyBy) return acquireNow(identified, call);
     const request = grantRequest(identified, call);
     const [{ park }, { Lock }] = [await import('../line/park.ts'), await import('../line/lock.ts')];
-    return park(dependencies, { lock: new Lock(dependencies, request, call), parked, parkSeconds }, call);
+    return park(dependencies, { lock: new Lock(dependencies, request, call), notifyBy, parkSeconds }, call);
   };
 }
 

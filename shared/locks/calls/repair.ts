@@ -5,7 +5,7 @@ import { reading, send } from '../../aws/send.ts';
 import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
 import { lookAtKey } from '../executions/look.ts';
 import { askWithin, newQuestions, type Questions, questionsOfDelayedRepair } from '../executions/questions.ts';
-import { Fullness } from '../line/limits.ts';
+import { NamespaceCounts } from '../line/limits.ts';
 import type { LastPut } from '../line/long-waits.ts';
 import { LAST_KEY_MS } from '../line/overdue.ts';
 import { type RepairCounts, repairAgain, repairKey } from '../line/repair-key.ts';
@@ -42,7 +42,7 @@ export function repairLines(dependencies: LeaseDependencies) {
     const repaired: Repaired = { keys: 0, granted: 0, notified: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
-    const fullness = new Fullness(dependencies);
+    const namespaceCounts = new NamespaceCounts(dependencies);
     const longWaits = only === undefined ? await longWaitsOf(dependencies, lastPut) : undefined;
     // A delayed repair serves one key, and must not keep the messages behind it waiting.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
@@ -55,7 +55,7 @@ export function repairLines(dependencies: LeaseDependencies) {
       if (!repaired.complete) return false;
       repaired.keys++;
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
-      if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
+      if (only === undefined) await namespaceCounts.note(key, call).catch((error) => failures.push(error));
       // Each key has counters of its own, because `a += await b` would undo what another key has added in the meantime.
       const counts = { ...repaired, granted: 0, notified: 0, unanswered: 0 };
       const repairing = { key, repaired: counts, spareMs, questions, isDelayed: only !== undefined };

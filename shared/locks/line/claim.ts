@@ -274,7 +274,7 @@ export async function refuseEnded(
 
 /**
  * Refuses a call in line. Deletes its row first, or the hand-off would grant the key to this very call.
- * @param refusing `reason`: how the grant of its request ended, or the row that was withdrawn or superseded
+ * `reason`: how the grant of its request ended, or the row that was withdrawn or superseded
  * @throws HoldfastError as `refuseEnded`
  */
 export async function refuseCall(

@@ -33,7 +33,7 @@ interface HandOffWrite extends RecordAndEnding {
   isLineEmpty: boolean;
   now: number;
   /** The arrival number of the last new holder, if that holder did not pass a sleeper. */
-  number: number | undefined;
+  arrivalNumber: number | undefined;
   /**
    * Whether this call is among the new holders. It will not claim its grant, so this write notes how long turns last.
    */
@@ -62,10 +62,10 @@ export async function writeHandOff(
   {
     record,
     toEnd,
-    line: { nextGrants, others, next, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
+    line: { nextGrants, hasOthers, next, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
     isLineEmpty,
     now,
-    number,
+    arrivalNumber,
     servesSelf,
     moved,
   }: HandOffWrite,
@@ -74,8 +74,8 @@ export async function writeHandOff(
   const { key } = record;
   if (nextGrants.length === 0) {
     const asleep = isLeftToSleepers && next !== undefined ? { mark: leftToSleepers(next) } : undefined;
-    const also = mayUnmark(record, hasPlaceOfHolder);
-    const line = isLineEmpty ? { mark: removedMark(stayingOf(unservedRows), record.moved), also } : asleep;
+    const conditions = mayUnmark(record, hasPlaceOfHolder);
+    const line = isLineEmpty ? { mark: removedMark(stayingOf(unservedRows), record.moved), conditions } : asleep;
     const written = await writeEnds(dependencies, { key, toEnd, now, line }, call);
     return { ...written, versions: new Map() };
   }
@@ -84,13 +84,15 @@ export async function writeHandOff(
   const markWithOthers = () =>
     keptMark(
       { record, next, waitingTickets },
-      { granted: nextGrants.length, value, number, hints: servesSelf ? hintsAfter(record) : {} },
+      { granted: nextGrants.length, value, number: arrivalNumber, hints: servesSelf ? hintsAfter(record) : {} },
     );
-  const mark = others
+  const mark = hasOthers
     ? { ...markWithOthers(), remove: movedNoMore(moved) }
     : removedMark(stayingOf(unservedRows), record.moved);
-  const also = others ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
-  const line = { record, others, mark, also };
+  const conditions = hasOthers
+    ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)]
+    : mayUnmark(record, hasPlaceOfHolder);
+  const line = { record, hasOthers, mark, conditions };
   const granting = { key, grants, toEnd, now, line };
   const written = await writeGrants(dependencies, granting, call);
   return { ...written, won: written.landed };

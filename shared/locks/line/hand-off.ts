@@ -186,7 +186,7 @@ async function findWrite(
   if (reading.isCompleteFor(record)) return line;
   // The waiter that has joined may be a task. If it is alone behind an exclusive grant, it needs a delayed repair, so
   // this call must read its row.
-  if (line.nextGrants.length > 0 && (line.others || !servesAlone(line))) return { ...line, others: true };
+  if (line.nextGrants.length > 0 && (line.hasOthers || !servesAlone(line))) return { ...line, hasOthers: true };
   progress.reading = new LineReading(dependencies, record, call);
   return 'grown';
 }
@@ -203,19 +203,19 @@ async function serve(
   call: Call,
 ): Promise<HandedOff | undefined> {
   const { record } = progress;
-  const isLineEmpty = line.nextGrants.length === 0 && !line.others;
+  const isLineEmpty = line.nextGrants.length === 0 && !line.hasOthers;
   const toEnd = isLineEmpty ? progress.toEnd.filter(({ how }) => how !== 'expired') : progress.toEnd;
   const hasNothingToWrite =
     line.nextGrants.length === 0 && toEnd.length === 0 && !(isLineEmpty && record.mark !== undefined);
   if (hasNothingToWrite) return handedOff(progress, isLineEmpty ? 'empty' : 'waits', line);
   const now = dependencies.clock.now();
-  const number = await progress.reading.numberOf(line.nextGrants.at(-1)?.waiter);
+  const arrivalNumber = await progress.reading.numberOf(line.nextGrants.at(-1)?.waiter);
   const servesSelf = line.nextGrants.some(({ waiter }) => waiter.ticket === progress.ownTicket);
   const { moved: ticket } = record;
   // The move counts for one grant: the write forgets it when it serves that waiter, or when its row is gone.
   const endsMove = ticket !== undefined && (ticketsOf(line).includes(ticket) || !progress.reading.hasMoved);
   const moved = endsMove ? ticket : undefined;
-  const writing = { record, toEnd, line, isLineEmpty, now, number, servesSelf, moved };
+  const writing = { record, toEnd, line, isLineEmpty, now, arrivalNumber, servesSelf, moved };
   const written = await writeHandOff(dependencies, writing, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
@@ -259,7 +259,7 @@ async function afterWrite(
   progress.toEnd = await notifyGranted(dependencies, { line, record, versions, unnotified }, call);
   progress.goneTasks += progress.toEnd.length;
   if (progress.toEnd.length > 0) return undefined;
-  if (!line.others) return handedOff(progress, 'empty');
+  if (!line.hasOthers) return handedOff(progress, 'empty');
   return servesNoMore(progress, line, ended) ? handedOff(progress, 'waits', line) : undefined;
 }
 

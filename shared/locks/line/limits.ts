@@ -106,7 +106,7 @@ const BEYOND_QUOTA = 2;
 const FULL_TTL_SECONDS = 86_400;
 
 interface KnownFull {
-  askedAt: number;
+  readAt: number;
   countedAt: number;
   full: ReadonlySet<string>;
 }
@@ -122,8 +122,8 @@ export async function refuseIfNamespaceFull(dependencies: LeaseDependencies, key
   if (namespace === undefined) return;
   const now = dependencies.clock.now();
   let record = known.get(dependencies);
-  if (record === undefined || now - record.askedAt >= READ_FULL_EVERY_MS || now < record.askedAt) {
-    record = { askedAt: now, ...(await readFull(dependencies, call)) };
+  if (record === undefined || now - record.readAt >= READ_FULL_EVERY_MS || now < record.readAt) {
+    record = { readAt: now, ...(await readFull(dependencies, call)) };
     known.set(dependencies, record);
   }
   // A count from the future is void too: it was written by a clock that was wrong.
@@ -139,7 +139,7 @@ export async function refuseIfNamespaceFull(dependencies: LeaseDependencies, key
   );
 }
 
-async function readFull({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<KnownFull, 'askedAt'>> {
+async function readFull({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<KnownFull, 'readAt'>> {
   const command = new GetItemCommand({ TableName: table, Key: { key: text(FULL_NAMESPACES_KEY) } });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
@@ -149,7 +149,7 @@ async function readFull({ dynamodb, table }: LeaseDependencies, call: Call): Pro
  * Counts the waiters of all namespaces in a run of the repair, if the lines that the run has seen could fill a
  * namespace.
  */
-export class Fullness {
+export class NamespaceCounts {
   readonly #dependencies: LeaseDependencies;
   readonly #keys = new Map<string, number>();
   #counted = false;
@@ -163,7 +163,7 @@ export class Fullness {
    * run. A deployment with few lines does not pay for a count.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
-  async saw(key: string, call: Call): Promise<void> {
+  async note(key: string, call: Call): Promise<void> {
     const namespace = namespaceOfName(key);
     if (namespace === undefined || this.#counted) return;
     const keys = (this.#keys.get(namespace) ?? 0) + 1;

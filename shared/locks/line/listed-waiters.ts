@@ -62,10 +62,10 @@ export async function readWaiting(
   { limit, ...line }: AskedLine,
   call: Call,
 ): Promise<{ waiting: number; waiters: WaiterView[] }> {
-  const counted = Math.max(MAX_COUNTED, limit);
+  const maxCounted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
-  for await (const waiter of inLine(dependencies, { ...line, counted }, call)) {
+  for await (const waiter of inLine(dependencies, { ...line, maxCounted }, call)) {
     // A caller that comes back has both a row and a place. Rows sort first.
     if (isPlace(waiter) && waiters.some(({ ticket }) => ticket === waiter.ticket)) continue;
     if (waiters.length < limit)
@@ -73,7 +73,7 @@ export async function readWaiting(
         ...waiterView(waiter),
         ...(waiter.ticket === line.moved && { movedBy: line.movedBy ?? null }),
       });
-    if (++waiting === counted) break;
+    if (++waiting === maxCounted) break;
   }
   return { waiting, waiters };
 }
@@ -126,16 +126,16 @@ export async function readPosition(
       waiting: Math.max(inLineByHints - 1, estimate - 1),
       isWhole: false,
     };
-  const rows = inLine(dependencies, { key, moved, granted, counted: ROWS_AT_FRONT }, call);
+  const rows = inLine(dependencies, { key, moved, granted, maxCounted: ROWS_AT_FRONT }, call);
   const [before, others] = [new Set<string>(), new Set<string>()];
   let [asleep, isBlocked] = [0, false];
-  for (let [read, isCounted] = [0, false]; ; read++) {
+  for (let [read, hasReadAllBefore] = [0, false]; ; read++) {
     const { value: row, done: isEnd } = await rows.next();
     const position = before.size + 1;
     if (isEnd) return { position, asleep, isBlocked, waiting: others.size, isWhole: row };
     const isMovedRow = row.ticket === moved;
     // Places sort last and by arrival. So after a place behind this caller, all waiters before it were read.
-    isCounted ||= isPlace(row) && row.ticket >= ticket && !isMovedRow;
+    hasReadAllBefore ||= isPlace(row) && row.ticket >= ticket && !isMovedRow;
     if (row.ticket !== ticket) others.add(row.ticket);
     const isExpectedHere = !isPlace(row) || isExpected(row, now);
     if ((row.ticket < ticket || isMovedRow) && isExpectedHere && !before.has(row.ticket)) {
@@ -146,7 +146,7 @@ export async function readPosition(
     }
     if (read < ROWS_AT_FRONT) continue;
     const waiting = Math.max(others.size, inLineByHints - 1);
-    if (isCounted) return { position, asleep, isBlocked, waiting, isWhole: false };
+    if (hasReadAllBefore) return { position, asleep, isBlocked, waiting, isWhole: false };
     const least = Math.max(position, estimate);
     return { position: least, asleep: Math.max(asleep, least - 1), isBlocked, waiting, isWhole: false };
   }
@@ -155,12 +155,12 @@ export async function readPosition(
 /** Reads the rows that are in line, without those that have their grants. @returns whether the whole line was read */
 async function* inLine(
   dependencies: LeaseDependencies,
-  { key, moved, granted, counted }: LineOfKey & { counted: number },
+  { key, moved, granted, maxCounted }: LineOfKey & { maxCounted: number },
   call: Call,
 ): AsyncGenerator<Waiter, boolean, void> {
   // One row more, because the row of the holder may still be there.
   const names = { ExpressionAttributeNames: { '#limit': 'limit' } };
-  const query = { key, moved, firstPage: counted + 1, ProjectionExpression: LISTED, ...names };
+  const query = { key, moved, firstPage: maxCounted + 1, ProjectionExpression: LISTED, ...names };
   const now = dependencies.clock.now();
   const reachesLimit = expiredRowLimit(now);
   for await (const waiter of readInOrder(dependencies, query, call)) {

@@ -327,7 +327,13 @@ export class Lock {
     const mayRaise = before ? isEntryAsSeen(before) : all(hasNoEntry(name), isNotRemembered(name));
     const { won, record } = await this.#replacing(ticket, (replacing) => {
       const condition = replacing ? all(mayRaise, replacing.condition) : mayRaise;
-      const arrival = { key, condition, ticket, left: Number(replacing?.replaces ?? false), also: replacing?.also };
+      const arrival = {
+        key,
+        condition,
+        ticket,
+        left: Number(replacing?.replaces ?? false),
+        addedParts: replacing?.addedParts,
+      };
       return mark(this.#dependencies, arrival, this.#call);
     });
     const isRuined = !won && before === undefined && this.ownGrant(record) === undefined;

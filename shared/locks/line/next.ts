@@ -171,7 +171,7 @@ export interface NextInLine {
   /** The waiters to serve, in the order of the line. */
   nextGrants: NextGrant[];
   /** Whether there are others, or may be. */
-  others: boolean;
+  hasOthers: boolean;
   /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
   next: string | undefined;
   /** What the waiter `next` asks for, if it is awake. */
@@ -218,7 +218,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
   const line: NextInLine = {
     ...{
       nextGrants: [],
-      others: false,
+      hasOthers: false,
       next: undefined,
       unservedRows: [],
       nextAsks: undefined,
@@ -234,12 +234,12 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     const judgement = await judgeRow(dependencies, { waiter, search }, call);
     noteJudgement(line, { waiter, judgement, reading, now: dependencies.clock.now() });
     // Places sort last, so no waiter that is awake comes after this row.
-    if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isLeftToSleepers: true };
-    if (reachesLimit(waiter)) return { ...line, others: true }; // waiters may be behind this pile of expired rows
+    if (judgement === 'asleep') return { ...line, hasOthers: true, next: waiter.ticket, isLeftToSleepers: true };
+    if (reachesLimit(waiter)) return { ...line, hasOthers: true }; // waiters may be behind this pile of expired rows
     if (judgement !== 'waits') continue;
     if (waiter.ticket !== ownTicket && (await mayHaveLeftBeforeTask(reading, { waiter, latest: now + clockSkewMs }))) {
       line.unservedRows.push(waiter);
-      line.others = true;
+      line.hasOthers = true;
       continue;
     }
     const asked = newGrantOf(waiter, ownTicket);
@@ -252,7 +252,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     }
     // This process has no client for the task, so the schedule must serve it. Those behind it wait for their turn.
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
-      return { ...line, others: true, next: waiter.ticket, taskWaits: true };
+      return { ...line, hasOthers: true, next: waiter.ticket, taskWaits: true };
     const isBlocked = used > grant.room;
     if (isBlocked || line.nextGrants.length === MAX_GRANTS_PER_WRITE) {
       const others = await othersFrom(reading, { waiter, grant });
@@ -276,7 +276,7 @@ interface Judged {
 
 /** Notes what the judgement of a row says about the line. */
 function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
-  if (judgement === 'undecided') line.others = true;
+  if (judgement === 'undecided') line.hasOthers = true;
   if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) line.hasPlaceOfHolder = true;
   if (judgement === 'gone' || judgement === 'refused') reading.noteDeleted(waiterKey(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
@@ -297,7 +297,7 @@ const mayHaveLeftBeforeTask = async (
 async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
   const behind = await reading.behind(waiter);
   return {
-    others: true,
+    hasOthers: true,
     next: waiter.ticket,
     ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
     nextAsks: grant,

@@ -41,7 +41,8 @@ export function withRequestOfCallback(
 
 interface ParkRequest {
   lock: Lock;
-  parked: ParkedBy;
+  /** How to notify the task or the callback. */
+  notifyBy: ParkedBy;
   parkSeconds: number;
 }
 
@@ -53,21 +54,21 @@ interface ParkRequest {
  */
 export async function park(dependencies: LeaseDependencies, parking: ParkRequest, call: Call): Promise<Parked> {
   const { requestId } = parking.lock.asked;
-  const parked = await putInLine(dependencies, parking, call).catch(addRetryWith({ requestId }));
-  if (parked.parked) call.measure?.('Parked', 1);
-  return parked;
+  const answer = await putInLine(dependencies, parking, call).catch(addRetryWith({ requestId }));
+  if (answer.parked) call.measure?.('Parked', 1);
+  return answer;
 }
 
 async function putInLine(
   dependencies: LeaseDependencies,
-  { lock, parked, parkSeconds }: ParkRequest,
+  { lock, notifyBy, parkSeconds }: ParkRequest,
   call: Call,
 ): Promise<Parked> {
   const { asked } = lock;
   const newWaiter = (): WaitingTask => {
     const now = dependencies.clock.now();
     return {
-      ...{ ...asked, namespace: call.namespace, ...parked, ticket: newTicket(now, dependencies.ids.uuid()) },
+      ...{ ...asked, namespace: call.namespace, ...notifyBy, ticket: newTicket(now, dependencies.ids.uuid()) },
       ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
     };
   };
@@ -108,10 +109,10 @@ async function answeredInFullNamespace(
 }
 
 /**
- * `waits`: the task waits, or may wait. `notified`: the task does not wait any more, or another call is about to notify
+ * `waits`: the task waits, or may wait. `done`: the task does not wait any more, or another call is about to notify
  * it.
  */
-type ParkOutcome = 'waits' | 'notified';
+type ParkOutcome = 'waits' | 'done';
 
 interface TaskInLine {
   lock: Lock;
@@ -123,7 +124,7 @@ async function enter(dependencies: LeaseDependencies, { lock, waiter }: TaskInLi
   for (let expired: KeyRecord | undefined; ; ) {
     const { won, record, isRuined, ...counts } = await lock.raiseMarkForTask(waiter.ticket, expired);
     const arrival = { lock, waiter, record };
-    if (lock.ticketsOfHolders(record).has(waiter.ticket)) return 'notified'; // by the call that has made the grant
+    if (lock.ticketsOfHolders(record).has(waiter.ticket)) return 'done'; // by the call that has made the grant
     const own = isRuined ? 'unknown' : lock.ownGrant(record);
     const isTakenOver = expired !== undefined && !won && own === undefined;
     expired = undefined;
@@ -155,10 +156,10 @@ async function arrive(
   if (lock.roomAt(record) <= dependencies.clock.now()) {
     const { served, unnotified, end, record: after } = await lock.handOff(record);
     if (unnotified?.has(waiter.ticket)) return 'waits';
-    if (served.includes(waiter.ticket) || lock.ticketsOfHolders(after).has(waiter.ticket)) return 'notified';
+    if (served.includes(waiter.ticket) || lock.ticketsOfHolders(after).has(waiter.ticket)) return 'done';
     // If the line is empty and the task has no grant, another call has notified the task and deleted its row. If the
     // row is still there, the hand-off stopped before it, and the task waits.
-    return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
+    return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'done' : 'waits';
   }
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   if (await isLineFull(dependencies, { key: waiter.key, arrivals, lineOut, correct }, call))
@@ -177,7 +178,7 @@ async function refuseTask(
   call: Call,
 ): Promise<ParkOutcome> {
   const outcome = await failTask(dependencies, { waiter, error: lock.errorOfEnded(why, record) }, call);
-  return outcome === 'unanswered' ? 'waits' : 'notified';
+  return outcome === 'unanswered' ? 'waits' : 'done';
 }
 
 /**
@@ -193,7 +194,7 @@ async function refuseFull(
   const full = queueFull(waiter.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
   const outcome = await sendError(dependencies, { waiter, error: full }, call);
   if (outcome === 'unanswered') return 'waits'; // the task may still wait, so its row must stay
-  if (outcome === 'gone' && lock.ticketsOfHolders(await lock.read()).has(waiter.ticket)) return 'notified';
+  if (outcome === 'gone' && lock.ticketsOfHolders(await lock.read()).has(waiter.ticket)) return 'done';
   await deleteWaiter(dependencies, waiter, call);
   throw full;
 }
@@ -201,7 +202,7 @@ async function refuseFull(
 /**
  * Passes the grant that a call or an older try of the task has to this task, and notifies it. The grant then names this
  * ticket, so if this call crashes or the message is unanswered, the schedule finds the task.
- * @param taking `repeated`: whether another call or task may know of the grant. Then the grant stays even if this task
+ * `repeated`: whether another call or task may know of the grant. Then the grant stays even if this task
  * is gone
  */
 async function takeGrant(
@@ -222,5 +223,5 @@ async function takeGrant(
   if (outcome === 'unanswered') return 'waits';
   if (outcome === 'gone' && !repeated) await lock.endNeverNotified(current);
   else await deleteWaiter(dependencies, waiter, call);
-  return 'notified';
+  return 'done';
 }

@@ -98,7 +98,7 @@ async function peek(
   const passesNoSleeper = sleeperTicket !== undefined && sleeperTicket > waiter.ticket;
   return {
     nextGrants: [{ waiter, grant }],
-    others: next !== undefined || sleeperTicket !== undefined || read === FIRST_PAGE,
+    hasOthers: next !== undefined || sleeperTicket !== undefined || read === FIRST_PAGE,
     next: next?.ticket ?? sleeperTicket,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
@@ -111,7 +111,7 @@ async function peek(
 
 const NO_GRANT: NextInLine = {
   nextGrants: [],
-  others: true,
+  hasOthers: true,
   next: undefined,
   unservedRows: [],
   nextAsks: undefined,
@@ -168,7 +168,7 @@ async function writeQuickHandOff(
 ): Promise<QuickHandOffWritten> {
   const now = dependencies.clock.now();
   const { grant } = served;
-  const { item, version, id } = entryOfNew(dependencies, { grant, now, others: line.others, hasPrevious: true });
+  const { item, version, id } = entryOfNew(dependencies, { grant, now, hasOthers: line.hasOthers, hasPrevious: true });
   const ring = ringAfter({ entry: proof, how: 'released' });
   const { execution } = grant;
   const written = await updateKey(

@@ -222,7 +222,7 @@ async function passBoundGrants(
     const grant = { ...newGrantOf(waiter), previous: entry.previous };
     const change = { granted: 1, value: newMark(dependencies) };
     const mark = keptMark({ record: current, next: undefined }, change);
-    const line = { record: current, others: true, also: areNotSuperseded([grant]), mark };
+    const line = { record: current, hasOthers: true, conditions: areNotSuperseded([grant]), mark };
     const granting = {
       key,
       grants: [grant],

@@ -63,7 +63,7 @@ function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolea
   if (!replaces) {
     const latest: Item[string] = { M: { n: text(name), t: text(ticket), h: text(holder), r: stops } };
     const condition = { ...none, expression: `attribute_not_exists(latest) OR ${none.expression}` };
-    return { replaces, condition, also: { set: ['latest = :latest'], values: { ':latest': latest } } };
+    return { replaces, condition, addedParts: { set: ['latest = :latest'], values: { ':latest': latest } } };
   }
   const [, ...shifted] = remember('').set;
   const newest = [
@@ -76,7 +76,7 @@ function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolea
   return {
     replaces,
     condition: all({ expression: 'attribute_exists(latest)' }, not(none)),
-    also: {
+    addedParts: {
       set: ['r0 = latest.n', ...shifted, ...newest],
       values: {
         ...{ ':none': text('-'), ':how': text(`s${holder}`), ':m': text(name) },
@@ -90,7 +90,7 @@ function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolea
  * Raises the mark for a newcomer, which becomes the latest (docs/protocols/replace.md#join). Then notifies the request
  * that it replaced, and asks the holder to stop. If this call crashes before that, a hand-off or the schedule does
  * both.
- * @param joining `write`: raises the mark, with what the newcomer adds to that write
+ * `write` raises the mark, with what the newcomer adds to that write
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the mark
  */
 export async function markReplacing<Marked extends Written>(
@@ -120,7 +120,7 @@ export async function markReplacing<Marked extends Written>(
 /**
  * Notifies a request that a newer one has replaced it: sends the error to a task, or flags the place and the row of a
  * call.
- * @param replaced `by`: the holder of the newer request
+ * `by`: the holder of the newer request
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function notifySuperseded(

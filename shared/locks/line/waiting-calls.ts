@@ -188,7 +188,7 @@ export async function keepPosition(
 /**
  * Flags the row of a call: its request was withdrawn, or an operator cancelled the ticket. The call polls its row, and
  * sees the flag.
- * @param flagging `asker`: the request that withdraws, undefined for an operator
+ * `asker`: the request that withdraws, undefined for an operator
  * @returns the row, undefined if there is none
  */
 export async function flagRow(
@@ -232,7 +232,7 @@ export interface FlaggedWaiters {
 /**
  * Flags the place of a ticket, and then its row. A call that comes back writes its row first and its place second. Of
  * two such calls at the same moment, at least one therefore sees the write of the other.
- * @param flagging `asker`: as in `flagRow`
+ * `asker`: as in `flagRow`
  * @returns the place or the row, undefined if there is neither
  */
 export async function flagTicket(

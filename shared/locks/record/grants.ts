@@ -59,11 +59,11 @@ interface LineLeft {
   /** The record as it was before the line was read. */
   record: KeyRecord;
   /** Whether others are in line behind the new holders. */
-  others: boolean;
+  hasOthers: boolean;
   /** The part of the write that keeps or removes the mark. It comes from mark.ts, which a plain call does not load. */
   mark: Partial<WritePart>;
   /** Further conditions of the write. */
-  also?: readonly Condition[];
+  conditions?: readonly Condition[];
 }
 
 /**
@@ -77,7 +77,7 @@ export async function writeGrants(
 ): Promise<GrantsWritten> {
   const metNoFence = line !== undefined && line.record.fence === undefined;
   const entries = grants.map((grant, nth) => ({
-    ...entryOfNew(dependencies, { grant, now, others: line?.others, metNoFence }),
+    ...entryOfNew(dependencies, { grant, now, hasOthers: line?.hasOthers, metNoFence }),
     nth,
   }));
   const alone = grants.find(isAloneIn);
@@ -201,7 +201,7 @@ function conditionOf(
   const areAsSeen = areEntriesAsSeen(endedEntries);
   // If the fence is as seen, no grant has been made since. So no request of the line has received a grant in the
   // meantime either.
-  if (line) return all(hasRoomAsSeen(line.record, room), underCap, ...areAsSeen, ...(line.also ?? []));
+  if (line) return all(hasRoomAsSeen(line.record, room), underCap, ...areAsSeen, ...(line.conditions ?? []));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);
@@ -273,7 +273,7 @@ interface EndsWrite {
   toEnd: readonly GrantToEnd[];
   now: number;
   /** The part of the write that removes the mark, and its conditions. */
-  line?: { mark: Partial<WritePart>; also?: readonly Condition[] } | undefined;
+  line?: { mark: Partial<WritePart>; conditions?: readonly Condition[] } | undefined;
 }
 
 /**
@@ -291,7 +291,7 @@ export function writeEnds(
   const endsGrants = toEnd.length > 0;
   const entries = toEnd.map(({ entry }) => entry);
   const areAsSeen = endsGrants ? [hasUsed, ...areEntriesAsSeen(entries)] : [];
-  const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.also ?? [])];
+  const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.conditions ?? [])];
   const alone = toEnd.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${toEnd.indexOf(alone)}`);
   const gone = removed(entries, alone ? [ALONE] : []);

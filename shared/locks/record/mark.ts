@@ -138,7 +138,7 @@ interface MarkOptions {
   /** By how much `line_out` rises: for waiters that leave the line, or that this arrival counts a second time. */
   left?: number;
   /** Further parts of the write (../line/replace.ts). */
-  also?: Partial<WritePart> | undefined;
+  addedParts?: Partial<WritePart> | undefined;
 }
 
 /**
@@ -148,7 +148,7 @@ interface MarkOptions {
  */
 export function mark(
   dependencies: LeaseDependencies,
-  { key, condition, ticket, first, left = 0, also = {} }: MarkOptions,
+  { key, condition, ticket, first, left = 0, addedParts = {} }: MarkOptions,
   call: Call,
 ): Promise<Written> {
   const now = dependencies.clock.now();
@@ -166,7 +166,7 @@ export function mark(
         ...(ticket === undefined ? [] : ['next_ticket = if_not_exists(next_ticket, :next)']),
         ...(first === undefined ? [] : ['next_tickets = if_not_exists(next_tickets, :names)']),
         ...(left === 0 ? [] : ['line_out = if_not_exists(line_out, :zero) + :left']),
-        ...(also.set ?? []),
+        ...(addedParts.set ?? []),
       ],
       condition,
       values: {
@@ -175,7 +175,7 @@ export function mark(
         ...(ticket !== undefined && { ':next': text(ticket) }),
         ...(first !== undefined && { ':names': text(shortNamesOf(first)) }),
         ...(left > 0 && { ':left': integer(left) }),
-        ...also.values,
+        ...addedParts.values,
       },
     },
     call,
@@ -220,7 +220,7 @@ interface JoinMarkOptions {
 /** The part of a mark that makes a request the newest one (../line/replace.ts). */
 export interface ReplacePart {
   condition: Condition;
-  also: Partial<WritePart>;
+  addedParts: Partial<WritePart>;
   /** Whether the request replaces another one, which then leaves the line. */
   replaces: boolean;
 }
@@ -243,7 +243,7 @@ export async function markJoined(
   const left = Number(isAgain) + Number(replacing?.replaces ?? false);
   for (let ownEntry = hasNoEntry(name); ; ) {
     const condition = all(ownEntry, mayJoin, ...marks, ...isNewest);
-    const arrival = { key, condition, ticket, ...first, left, also: replacing?.also };
+    const arrival = { key, condition, ticket, ...first, left, addedParts: replacing?.addedParts };
     const marked = await mark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);
     const isOver = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;

@@ -50,7 +50,7 @@ interface EntryTerms {
   hasPrevious?: boolean | undefined;
   now: number;
   /** Whether others are in line behind the new holder. */
-  others?: boolean | undefined;
+  hasOthers?: boolean | undefined;
   /** Whether the record had no fence. */
   metNoFence?: boolean | undefined;
   /** How long the record of `once` stays after each write on the grant. For a key, that is the ttl. */
@@ -60,13 +60,13 @@ interface EntryTerms {
 /** Makes the entry of a new grant. */
 export function entryOfNew(
   { ids }: Pick<LeaseDependencies, 'ids'>,
-  { grant, now, others, metNoFence, hasPrevious, staysSeconds }: EntryTerms,
+  { grant, now, hasOthers, metNoFence, hasPrevious, staysSeconds }: EntryTerms,
 ) {
   const { name, ttlMs, limit: _, room: __, ...terms } = grant;
   const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
   const isAlone = isAloneIn(grant);
   const path = pathOf(name, isAlone);
-  const [id, version] = [`${ids.uuid()}${others && isAlone ? IN_LINE : ''}`, ids.uuid()];
+  const [id, version] = [`${ids.uuid()}${hasOthers && isAlone ? IN_LINE : ''}`, ids.uuid()];
   const item = entryItem({ ...terms, name, path, id, version, metNoFence, hasPrevious, staysSeconds, ...times });
   return { name, path, id, version, item };
 }
