@@ -8,7 +8,7 @@ import {
   sleepFor,
   type Turn,
 } from '../shared/locks/line/expected.ts';
-import { SHARE } from '../shared/locks/line/held-calls.ts';
+import { SEAT_SHARE } from '../shared/locks/line/held-calls.ts';
 import { hintsAfter, type Turns } from '../shared/locks/line/pace.ts';
 import { EXACT_POSITIONS, estimatedPosition, isExpected, MIN_FAR_AWAKE_MS } from '../shared/locks/line/place.ts';
 import { ALONE } from '../shared/locks/record/identity.ts';
@@ -165,7 +165,7 @@ class Line {
   #holdOrSleep(caller: Caller, turn: Turn, expected: Expected): void {
     const reason = heldFor(turn, expected);
     const wasHeld = caller.state === 'held';
-    const isFree = reason !== undefined && this.#awake.size - (wasHeld ? 1 : 0) < SLOTS * SHARE[reason];
+    const isFree = reason !== undefined && this.#awake.size - (wasHeld ? 1 : 0) < SLOTS * SEAT_SHARE[reason];
     this.#leaveHeld(caller);
     if (isFree) this.#hold(caller);
     else this.#sleep(caller, turn, expected);
@@ -174,7 +174,7 @@ class Line {
   #sleep(caller: Caller, turn: Turn, expected: Expected): void {
     const wasHeld = caller.state === 'held';
     caller.state = 'asleep';
-    const sleepMs = sleepFor(turn, expected, { mostMs: MAX_SLEEP_MS, ids: { random: this.#random } as Ids });
+    const sleepMs = sleepFor(turn, expected, { maxMs: MAX_SLEEP_MS, ids: { random: this.#random } as Ids });
     const isNear = turn.position <= EXACT_POSITIONS;
     this.#spend(
       0,

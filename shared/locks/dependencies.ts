@@ -20,7 +20,7 @@ export interface LeaseDependencies {
    * an expired lease.
    */
   clockSkewMs: number;
-  /** The highest `waitSeconds`. A call that asks for more waits only this long. */
+  /** The highest `waitSeconds`. A call that asks for more waits for `maxWaitSeconds`. */
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;

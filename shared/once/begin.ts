@@ -146,8 +146,8 @@ async function tryThenPoll(
     }
     return outcome;
   };
-  const { inSlot } = await import('../locks/line/held-calls.ts');
-  const polled = await inSlot(dependencies, { heldFor: 'cannotSleep', deadline }, { wait: poll, call });
+  const { inSeat } = await import('../locks/line/held-calls.ts');
+  const polled = await inSeat(dependencies, { heldFor: 'cannotSleep', deadline }, { wait: poll, call });
   return polled ? polled.result : first;
 }
 

@@ -28,7 +28,7 @@ const turn = ({
   record: { entries: [holder(ageMs)], usualMs, meanMs },
 });
 const reasonOf = (seen: Turn) => heldFor(seen, expectedTurn(seen));
-const sleepOf = (seen: Turn, mostMs = 300_000) => sleepFor(seen, expectedTurn(seen), { mostMs, ids });
+const sleepOf = (seen: Turn, maxMs = 300_000) => sleepFor(seen, expectedTurn(seen), { maxMs, ids });
 
 it('a turn is expected when the present turn and all turns ahead are over', () => {
   expect(expectedTurn(turn()).inMs).toBe(500);

@@ -3,7 +3,7 @@ import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import type { HeldFor } from '../../shared/locks/line/expected.ts';
-import { inSlot } from '../../shared/locks/line/held-calls.ts';
+import { inSeat } from '../../shared/locks/line/held-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -15,7 +15,7 @@ async function stage(maxHeldCalls: number) {
   const timeline = new Timeline();
   const world = await queueWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls } });
   const acquire = (input: object) => acquireGrant(world.dependencies)(acquireInput().parse(input), call());
-  const slots = async () => {
+  const seats = async () => {
     const records = await Promise.all([0, 1, 2, 3].map((nth) => world.rawItem(`holdfast:held:${nth}`)));
     return records.flatMap((record) => Object.keys(record ?? {}).filter((name) => /^s\d+$/.test(name)));
   };
@@ -25,21 +25,21 @@ async function stage(maxHeldCalls: number) {
     const outcomes = await timeline.play(
       ...Array.from({ length: tries }, (_, at) => async () => {
         await timeline.sleep(at);
-        return inSlot(world.dependencies, { heldFor, deadline: timeline.now() + 6000 }, { wait, call: call() });
+        return inSeat(world.dependencies, { heldFor, deadline: timeline.now() + 6000 }, { wait, call: call() });
       }),
     );
     return outcomes.filter((outcome) => outcome !== undefined).length;
   };
-  return { ...world, timeline, acquire, slots, most };
+  return { ...world, timeline, acquire, seats, most };
 }
 
 it('no more calls are held at once than the deployment allows', async () => {
-  const { most, slots } = await stage(8);
+  const { most, seats } = await stage(8);
   const count = await most('front', 40);
-  // A call tries only a few slots, so some may stay free.
+  // A call tries only a few seats, so some may stay free.
   expect(count).toBeGreaterThanOrEqual(6);
   expect(count).toBeLessThanOrEqual(8);
-  expect(await slots()).toEqual([]);
+  expect(await seats()).toEqual([]);
 });
 
 it.each(
@@ -48,20 +48,20 @@ it.each(
     ['next', 20],
     ['cannotSleep', 32],
   ]),
-)('a held call (%s) leaves the last slots to the front', async (heldFor, allowed) => {
-  const { most, slots } = await stage(40);
+)('a held call (%s) leaves the last seats to the front', async (heldFor, allowed) => {
+  const { most, seats } = await stage(40);
   const count = await most(heldFor, 120);
-  expect(await slots()).toEqual([]);
+  expect(await seats()).toEqual([]);
   expect(count).toBeLessThanOrEqual(allowed);
   expect(count).toBeGreaterThanOrEqual(allowed / 2);
 });
 
-it('a call takes a slot of a second record if the first is full', async () => {
+it('a call takes a seat of a second record if the first is full', async () => {
   const { dependencies, timeline, rawItem } = await stage(8);
   const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => 0 } };
   const holding = { heldFor: 'cannotSleep', deadline: timeline.now() + 6000 } as const;
-  const held = () => inSlot(sure, holding, { wait: () => timeline.sleep(5000), call: call() });
-  // A record has two slots, and one of them is left to the front.
+  const held = () => inSeat(sure, holding, { wait: () => timeline.sleep(5000), call: call() });
+  // A record has two seats, and one of them is left to the front.
   const after = (ms: number) => async () => {
     await timeline.sleep(ms);
     return held();
@@ -71,53 +71,53 @@ it('a call takes a slot of a second record if the first is full', async () => {
   expect(await rawItem('holdfast:held:2')).toBeUndefined();
 });
 
-it('the slot of a call that exited is free a second after its deadline', async () => {
+it('the seat of a call that exited is free a second after its deadline', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const never = () => new Promise<never>(() => {});
-  void inSlot(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
+  void inSeat(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
   await expect.poll(() => most('front', 1)).toBe(0);
   timeline.advance(21_001);
   expect(await most('front', 1)).toBe(1);
 });
 
-it('a slot of a call that exited does not count for others', async () => {
-  const { dependencies, timeline, slots, most } = await stage(8);
+it('a seat of a call that exited does not count for others', async () => {
+  const { dependencies, timeline, seats, most } = await stage(8);
   const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
   const wait = () => new Promise<never>(() => {});
-  for (let tries = 0; tries < 40; tries++) void inSlot(dependencies, holding, { wait, call: call() });
-  await expect.poll(async () => (await slots()).length).toBeGreaterThanOrEqual(6);
+  for (let tries = 0; tries < 40; tries++) void inSeat(dependencies, holding, { wait, call: call() });
+  await expect.poll(async () => (await seats()).length).toBeGreaterThanOrEqual(6);
   timeline.advance(21_001);
   expect(await most('soon', 1)).toBe(1);
 });
 
-it('a late call does not free a slot that another call has taken', async () => {
+it('a late call does not free a seat that another call has taken', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const holds = (afterMs: number, waitMs: number) => async () => {
     await timeline.sleep(afterMs);
     const wait = () => timeline.sleep(waitMs);
-    return inSlot(dependencies, { heldFor: 'front', deadline: timeline.now() + 1000 }, { wait, call: call() });
+    return inSeat(dependencies, { heldFor: 'front', deadline: timeline.now() + 1000 }, { wait, call: call() });
   };
   const outcomes = await timeline.play(holds(0, 5000), holds(4000, 1900), holds(5500, 10));
   expect(outcomes.map((outcome) => outcome !== undefined)).toEqual([true, true, false]);
   expect(await most('front', 1)).toBe(1);
 });
 
-it.each(['throttle', 'lostReply'] as const)('a call is not held if its slot is not counted (%s)', async (fault) => {
-  const { dependencies, requests, timeline, slots } = await stage(4);
+it.each(['throttle', 'lostReply'] as const)('a call is not held if its seat is not counted (%s)', async (fault) => {
+  const { dependencies, requests, timeline, seats } = await stage(4);
   requests.faultsOf.UpdateItem = Array(20).fill(fault);
   const wait = async () => 'it waited';
   const holding = { heldFor: 'front', deadline: timeline.now() + 1000 } as const;
-  const [outcome] = await timeline.play(() => inSlot(dependencies, holding, { wait, call: call() }));
+  const [outcome] = await timeline.play(() => inSeat(dependencies, holding, { wait, call: call() }));
   expect(outcome).toBeUndefined();
-  expect((await slots()).length).toBe(fault === 'lostReply' ? 1 : 0);
+  expect((await seats()).length).toBe(fault === 'lostReply' ? 1 : 0);
 });
 
-it('a call that fails frees its slot', async () => {
-  const { dependencies, timeline, slots } = await stage(4);
+it('a call that fails frees its seat', async () => {
+  const { dependencies, timeline, seats } = await stage(4);
   const wait = () => Promise.reject(new Error('it failed'));
   const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
-  await expect(inSlot(dependencies, holding, { wait, call: call() })).rejects.toThrow('it failed');
-  expect(await slots()).toEqual([]);
+  await expect(inSeat(dependencies, holding, { wait, call: call() })).rejects.toThrow('it failed');
+  expect(await seats()).toEqual([]);
 });
 
 it('a caller whose call is not held keeps its place for a minute', async () => {
@@ -145,7 +145,7 @@ it('a call that races is refused if too many calls are held', async () => {
   expect(await failure(racing)).toMatchObject({ code: 'LeaseHeld' });
 });
 
-it('direct use of the domain holds each call, and does not take a slot', async () => {
+it('direct use of the domain holds each call, and does not take a seat', async () => {
   const timeline = new Timeline();
   const world = await leaseWorld({ clock: timeline });
   await world.acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });

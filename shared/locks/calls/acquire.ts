@@ -212,8 +212,8 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions,
   const wait = async () =>
     race({ dependencies, lock: await asking.lock(), call }, { heldBy: record, deadline, attempt });
   if (!canSleep(dependencies)) return wait();
-  const { inSlot } = await import('../line/held-calls.ts');
-  const raced = await inSlot(dependencies, { heldFor: 'cannotSleep', deadline }, { wait, call });
+  const { inSeat } = await import('../line/held-calls.ts');
+  const raced = await inSeat(dependencies, { heldFor: 'cannotSleep', deadline }, { wait, call });
   if (!raced) throw await heldError(record);
   return raced.result;
 }

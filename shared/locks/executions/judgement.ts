@@ -73,7 +73,7 @@ export async function judgeOf(
 
 const saysState = ({ state }: Described): boolean => state === 'running' || state === 'ended';
 
-/** Ends the grants that were last answered up to this time. */
+/** Ends the grants that were last answered at `cut` or before. */
 const endsUpTo =
   (cut: number, { status, stoppedAt }: { status: string; stoppedAt: number }): Judge =>
   (grant) =>

@@ -121,6 +121,6 @@ export async function sendRepairAt(
   await send?.({ key, delaySeconds: delayUntil(endsAt + clockSkewMs, clock.now()) }, call);
 }
 
-/** The delay of a message that arrives one to two seconds after an instant, and after at least this many seconds. */
+/** The delay of a message that arrives one to two seconds after an instant, and after at least `least` seconds. */
 const delayUntil = (at: number, now: number, least = 0): number =>
   Math.min(MAX_DELAY_SECONDS, Math.max(1, least, Math.ceil((at - now) / 1000) + 1));

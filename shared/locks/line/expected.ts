@@ -14,29 +14,29 @@ const SOON_MS = 1000;
 /** A held call that is not at the front ends early if its turn is now expected later than this. */
 const FAR_AGAIN_MS = 4 * SOON_MS;
 /**
- * Calls up to this position, or up to the number of holders (at most `MAX_FRONT`), are held even if the current turn
- * lasts long, because their own may come within `SOON_MS` of its end.
+ * How many calls from the front are held even if the current turn lasts long, because their own turn may come within
+ * `SOON_MS` of its end. If there are more holders, as many calls as holders, but at most `MAX_FRONT`.
  */
-const FRONT = 8;
+const FRONT_POSITIONS = 8;
 const MAX_FRONT = 16;
-/** Calls up to this position may take the last slots. */
-const LAST_SLOTS_POSITION = 4;
+/** The last position whose calls may take the last seats. */
+const LAST_SEATS_POSITION = 4;
 
 /**
  * A turn counts as half of the usual turn: a caller that comes too early costs a call, but one that comes too late
  * delays the line.
  */
 const USUAL_PART = 0.5;
-/** A turn that has lasted longer than usual is expected to last longer by this part of its age. */
+/** By what part of its age a turn that has lasted longer than usual is expected to go on. */
 const LATE_TURN_PART = 0.25;
 /** How long the hand-off between two turns takes. */
 const BETWEEN_MS = 12;
-/** This many turns ahead count as usual turns, and all further turns as mean turns. */
+/** How many turns ahead count as usual turns. All further turns count as mean turns. */
 const USUAL_TURNS = 3;
 
 /**
- * A caller sleeps for this part of the expected time, because turns may be shorter than expected. The first two callers
- * in line sleep for `FRONT_PART`.
+ * The part of the expected time for which a caller sleeps, because turns may be shorter than expected. The first two
+ * callers in line sleep for `FRONT_PART`.
  */
 const SLEEP_PART = 0.5;
 const FRONT_PART = 0.25;
@@ -51,7 +51,7 @@ const MAX_ADVISED_SLEEP_MS = 300_000;
 const MAX_NEXT_SLEEP_MS = 10_000;
 
 /**
- * How long a free key is left to each caller that sleeps: this part of the usual turn, and at least
+ * The part of the usual turn for which a free key is left to each caller that sleeps. It is left for at least
  * `MIN_SLEEPER_PATIENCE_MS`.
  */
 const PATIENCE_PART = 1 / 8;
@@ -116,28 +116,28 @@ export function expectedTurn({ record, position, asleep, now, freeSince }: Turn)
 }
 
 /**
- * Why a call is held. Each reason may take another part of the slots (held-calls.ts). `next`: the next waiter, whose
+ * Why a call is held. Each reason may take another part of the seats (held-calls.ts). `next`: the next waiter, whose
  * turn is not near. `cannotSleep`: its caller cannot sleep.
  */
 export type HeldFor = 'front' | 'soon' | 'next' | 'cannotSleep';
 
-/** @returns why to hold the call, if a slot is free. Undefined if its caller must sleep */
+/** @returns why to hold the call, if a seat is free. Undefined if its caller must sleep */
 export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
-  const isFront = position <= Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
-  if (isFront && position <= LAST_SLOTS_POSITION) return 'front';
+  const isFront = position <= Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && usualMs <= SOON_MS;
+  if (isFront && position <= LAST_SEATS_POSITION) return 'front';
   if (isFront || inMs <= SOON_MS) return 'soon';
   return position <= 1 ? 'next' : undefined;
 }
 
 /** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
 export const isFarAgain = ({ position, record }: Turn, { inMs }: Expected): boolean =>
-  position > Math.min(MAX_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > FAR_AGAIN_MS;
+  position > Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && inMs > FAR_AGAIN_MS;
 
-/** How long a caller sleeps, in whole milliseconds. @param bounds `mostMs`: how long the caller can stay away */
+/** How long a caller sleeps, in whole milliseconds. @param bounds `maxMs`: how long the caller can stay away */
 export function sleepFor(
   { record, position, now, freeSince }: Turn,
   { inMs }: Expected,
-  { mostMs, ids }: { mostMs: number; ids: Ids },
+  { maxMs, ids }: { maxMs: number; ids: Ids },
 ): number {
   const longest = Math.min(
     MAX_ADVISED_SLEEP_MS,
@@ -150,7 +150,7 @@ export function sleepFor(
   );
   const sleep = Math.max(MIN_SLEEP_MS, (position <= 2 ? FRONT_PART : SLEEP_PART) * inMs);
   return Math.min(
-    mostMs,
+    maxMs,
     Math.round(Math.min(position <= 1 ? longestOfNext : longest, sleep) * (0.9 + 0.2 * ids.random())),
   );
 }

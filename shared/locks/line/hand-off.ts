@@ -40,8 +40,8 @@ export interface HandedOff {
 }
 
 /**
- * A hand-off ends at most this many grants in one write. That is half of `MAX_ENDED`, because its new grants need room
- * in the expression too.
+ * How many grants a hand-off ends at most in one write: half of `MAX_ENDED`, because its new grants need room in the
+ * expression too.
  */
 export const MAX_ENDED_BY_HAND_OFF = 20;
 

@@ -10,20 +10,20 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HeldFor } from './expected.ts';
 
 // Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an
-// environment of a function, and an account has few. Each held call has a slot: an attribute of one of four records. It
-// notes when the call ends at the latest, so the slot of a call that crashed comes free by itself.
+// environment of a function, and an account has few. Each held call has a seat: an attribute of one of four records. It
+// notes when the call ends at the latest, so the seat of a call that crashed comes free by itself.
 
-const RECORDS = 4;
-/** No caller can name such a key. */
+const SEAT_RECORDS = 4;
+/** Callers cannot name keys that begin with `holdfast:`. */
 const heldCallKey = (nth: number): string => `holdfast:held:${nth}`;
-const SLOT_TTL_SECONDS = 86_400;
+const SEAT_TTL_SECONDS = 86_400;
 /** How much later than its deadline a call may end. */
 const LATE_MS = 1000;
-/** How many slots a call tries before it is refused. */
-const TRIES = 5;
+/** How many seats a call tries before it is refused. */
+const MAX_SEAT_TRIES = 5;
 
-/** The part of the slots that calls with each reason may use. The rest is for calls whose turn is nearer. */
-export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, next: 0.5, cannotSleep: 0.8 };
+/** The part of the seats that calls with each reason may use. The rest is for calls whose turn is nearer. */
+export const SEAT_SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, next: 0.5, cannotSleep: 0.8 };
 
 interface HoldOptions {
   heldFor: HeldFor;
@@ -31,40 +31,40 @@ interface HoldOptions {
   deadline: number;
 }
 
-interface Slot {
+interface HeldSeat {
   /** The number of the record. */
   nth: number;
-  /** The number of the slot in the record. */
-  slot: number;
-  /** When the slot comes free by itself, in epoch milliseconds. */
+  /** The number of the seat in the record. */
+  index: number;
+  /** When the seat comes free by itself, in epoch milliseconds. */
   until: number;
 }
 
 /**
- * Runs `wait` in a slot, if one is free for such a call.
+ * Runs `wait` in a seat, if one is free for such a call.
  * @returns undefined if the call must not be held
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, and as `wait`
  */
-export async function inSlot<Result>(
+export async function inSeat<Result>(
   dependencies: LeaseDependencies,
   holding: HoldOptions,
   { wait, call }: { wait: () => Promise<Result>; call: Call },
 ): Promise<{ result: Result } | undefined> {
   const most = dependencies.quotas?.maxHeldCalls;
   if (most === undefined) return { result: await wait() };
-  const slot = await takeSlot(dependencies, { ...holding, most }, call).catch(ifNotCounted);
-  if (!slot) return undefined;
+  const seat = await takeSeat(dependencies, { ...holding, most }, call).catch(ifNotCounted);
+  if (!seat) return undefined;
   try {
     return { result: await wait() };
   } finally {
-    await freeSlot(dependencies, slot, call).catch(({ message: cause }: Error) =>
-      logLine('WARN', { message: 'the slot of a held call stays taken for up to 21 s', cause }),
+    await freeSeat(dependencies, seat, call).catch(({ message: cause }: Error) =>
+      logLine('WARN', { message: 'the seat of a held call stays taken for up to 21 s', cause }),
     );
   }
 }
 
 /**
- * If the records cannot count so many calls, or the answer was lost, the call is not held. A slot that it may have
+ * If the records cannot count so many calls, or the answer was lost, the call is not held. A seat that it may have
  * taken comes free by itself.
  */
 function ifNotCounted(error: unknown): undefined {
@@ -72,85 +72,86 @@ function ifNotCounted(error: unknown): undefined {
   throw error;
 }
 
-/** The number of slots in a record: all slots are spread over the records as evenly as possible. */
-const sizeOf = (most: number, nth: number): number => Math.floor(most / RECORDS) + (nth < most % RECORDS ? 1 : 0);
+/** The number of seats in a record: all seats are spread over the records as evenly as possible. */
+const sizeOf = (most: number, nth: number): number =>
+  Math.floor(most / SEAT_RECORDS) + (nth < most % SEAT_RECORDS ? 1 : 0);
 
-/** Takes a random free slot. The answer of each try shows the slots of its record, for the next try. */
-async function takeSlot(
+/** Takes a random free seat. The answer of each try shows the seats of its record, for the next try. */
+async function takeSeat(
   dependencies: LeaseDependencies,
   { heldFor, deadline, most }: HoldOptions & { most: number },
   call: Call,
-): Promise<Slot | undefined> {
+): Promise<HeldSeat | undefined> {
   const { ids, clock } = dependencies;
   const until = deadline + LATE_MS;
-  const records = Math.min(RECORDS, most);
+  const records = Math.min(SEAT_RECORDS, most);
   if (records === 0) return undefined;
   const from = Math.floor(ids.random() * records);
   const inRecord = (record: number): [number, number] => [record, Math.floor(ids.random() * sizeOf(most, record))];
-  let [nth, slot] = inRecord(from);
+  let [nth, index] = inRecord(from);
   for (let tries = 1; ; tries++) {
     const size = sizeOf(most, nth);
-    const allowed = Math.max(1, Math.floor(size * SHARE[heldFor]));
-    const ownSlot = { nth, slot, until };
-    const { won, item } = await writeHeldCall(dependencies, { ...ownSlot, ...taking(until, clock.now()) }, call);
+    const allowed = Math.max(1, Math.floor(size * SEAT_SHARE[heldFor]));
+    const ownSeat = { nth, index, until };
+    const { won, item } = await writeHeldCall(dependencies, { ...ownSeat, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
-    if (won && taken.size <= allowed) return ownSlot;
-    if (won) await freeSlot(dependencies, ownSlot, call);
+    if (won && taken.size <= allowed) return ownSeat;
+    if (won) await freeSeat(dependencies, ownSeat, call);
     const isFull = won || taken.size >= allowed;
     // By chance one record may be full and another not, so a call tries a second one. If both are full, only a call at
     // the front goes on.
-    if (tries === TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
-    const free = Array.from({ length: size }, (_, index) => index).filter((index) => !taken.has(index));
+    if (tries === MAX_SEAT_TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
+    const free = Array.from({ length: size }, (_, at) => at).filter((at) => !taken.has(at));
     const next = isFull ? undefined : free[Math.floor(ids.random() * free.length)];
-    [nth, slot] = next === undefined ? inRecord((nth + 1) % records) : [nth, next];
+    [nth, index] = next === undefined ? inRecord((nth + 1) % records) : [nth, next];
   }
 }
 
-const SLOT = /^s(\d+)$/;
+const SEAT = /^s(\d+)$/;
 
-/** The slots that are taken, without those that have come free by themselves. */
+/** The seats that are taken, without those that have come free by themselves. */
 const takenIn = (item: Item | undefined, now: number): Set<number> =>
   new Set(
     Object.entries(item ?? {}).flatMap(([name, { N: until }]) => {
-      const slot = SLOT.exec(name)?.[1];
-      return slot !== undefined && Number(until) >= now ? [Number(slot)] : [];
+      const seat = SEAT.exec(name)?.[1];
+      return seat !== undefined && Number(until) >= now ? [Number(seat)] : [];
     }),
   );
 
-/** A change of a slot, and its condition. */
-interface SlotChange {
+/** A change of a seat, and its condition. */
+interface SeatChange {
   update: string;
   condition: string;
   values: Item;
 }
 
-/** Takes a slot that is free, or has come free by itself. */
-const taking = (until: number, now: number): SlotChange => ({
-  update: 'SET #slot = :until, lease_expiry = :ttl',
-  condition: 'attribute_not_exists(#slot) OR #slot < :now',
+/** Takes a seat that is free, or has come free by itself. */
+const taking = (until: number, now: number): SeatChange => ({
+  update: 'SET #seat = :until, lease_expiry = :ttl',
+  condition: 'attribute_not_exists(#seat) OR #seat < :now',
   values: {
     ...{ ':until': integer(until), ':now': integer(now) },
-    ':ttl': integer(Math.ceil(now / 1000) + SLOT_TTL_SECONDS),
+    ':ttl': integer(Math.ceil(now / 1000) + SEAT_TTL_SECONDS),
   },
 });
 
-/** Frees the slot of this call. If it has come free by itself, another call may have it now, with another `until`. */
-const freeSlot = (dependencies: LeaseDependencies, slot: Slot, call: Call) => {
-  const values = { ':until': integer(slot.until) };
-  return writeHeldCall(dependencies, { ...slot, update: 'REMOVE #slot', condition: '#slot = :until', values }, call);
+/** Frees the seat of this call. If it has come free by itself, another call may have it now, with another `until`. */
+const freeSeat = (dependencies: LeaseDependencies, seat: HeldSeat, call: Call) => {
+  const values = { ':until': integer(seat.until) };
+  return writeHeldCall(dependencies, { ...seat, update: 'REMOVE #seat', condition: '#seat = :until', values }, call);
 };
 
 /** @returns whether the write won, and the record after it */
 async function writeHeldCall(
   { dynamodb, table }: LeaseDependencies,
-  { nth, slot, update, condition: expression, values }: Omit<Slot, 'until'> & SlotChange,
+  { nth, index, update, condition: expression, values }: Omit<HeldSeat, 'until'> & SeatChange,
   call: Call,
 ): Promise<{ won: boolean; item: Item | undefined }> {
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(heldCallKey(nth)) },
     UpdateExpression: update,
-    ...conditionFields({ expression, names: { '#slot': `s${slot}` }, values }),
+    ...conditionFields({ expression, names: { '#seat': `s${index}` }, values }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

@@ -9,7 +9,7 @@ import { readKey } from '../record/requests.ts';
 import { type GrantOnRecord, roomAt, type TryOutcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, heldFor, isFarAgain, patienceOf, sleepFor, type Turn } from './expected.ts';
-import { inSlot } from './held-calls.ts';
+import { inSeat } from './held-calls.ts';
 import { type JoinOptions, joinAsleep } from './join.ts';
 import { type LinePosition, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
@@ -88,7 +88,7 @@ async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Prom
   const turn = hasRoom ? await turnFrom(lockCall, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
   const joining = { ...joinOptionsOf(asking), patience: turn && patienceIn(turn) };
   const holding = { heldFor: 'cannotSleep', deadline } as const;
-  const held = await inSlot(dependencies, holding, { wait: () => waitInLine(lockCall, joining), call });
+  const held = await inSeat(dependencies, holding, { wait: () => waitInLine(lockCall, joining), call });
   if (held) return held.result;
   const returned = ticket === undefined ? undefined : await readReturned(lockCall, asking);
   const current = returned?.record ?? record ?? (await lock.read());
@@ -126,7 +126,7 @@ async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise
   const reason = leavesRoom(lock, turn) ? undefined : heldFor(turn, expected);
   const held =
     reason &&
-    (await inSlot(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(lockCall, joining), call }));
+    (await inSeat(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(lockCall, joining), call }));
   return held ? held.result : sleep(lockCall, asking, { record, turn, expected, known });
 }
 
@@ -299,7 +299,7 @@ async function sleep(
   const [least, most] = ASK_AGAIN_MS;
   const doesSleep = asking.sleepMs > 0;
   const sleepMs = doesSleep
-    ? sleepFor(turn, expected, { mostMs: asking.sleepMs, ids })
+    ? sleepFor(turn, expected, { maxMs: asking.sleepMs, ids })
     : Math.round(least + (most - least) * ids.random());
   const sleeping = { sleepMs, isNear: turn.position <= EXACT_POSITIONS };
   const { ticket, record = seen.record } = await keepOnlyPlace(lockCall, known, sleeping);

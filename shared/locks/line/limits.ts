@@ -84,7 +84,7 @@ async function countInLine(
 // namespaces are full. Calls that join a line read the note, which may be a few minutes old. A deployment without lines
 // counts nothing.
 
-/** The record with the note, in the table of the keys. No caller can name such a key. */
+/** The record with the note, in the table of the keys. Callers cannot name keys that begin with `holdfast:`. */
 const FULL_NAMESPACES_KEY = 'holdfast:full-namespaces';
 
 /** How long a function uses the note before it reads the note again. */

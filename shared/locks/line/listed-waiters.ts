@@ -101,7 +101,7 @@ interface ListedLine extends Pick<LineOfKey, 'granted'> {
   fits?: (waiter: Waiter) => boolean;
 }
 
-/** This many rows are enough to count the position of most callers near the front. */
+/** How many rows are enough to count the position of most callers near the front. */
 const ROWS_AT_FRONT = 40;
 
 /**

@@ -21,17 +21,17 @@ import { deleteExpiredRow } from './waiting-calls.ts';
 //   granted        + NOTIFIED_AFTER_MS              deadline of the task        + MAX_PAST_DEADLINE_MS
 //      |- granting call -|------ the repair notifies the task -----------------------------|- nobody: the grant expires
 
-/** The call that wrote a grant notifies its task within this time, or has crashed. */
+/** How long after a grant its task has been notified, unless the call that wrote the grant has crashed. */
 const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * A task with the documented timeout has ended this long after its deadline. Without this bound, a task that cannot be
+ * How long after its deadline a task with the documented timeout has ended. Without this bound, a task that cannot be
  * notified (for example because Step Functions may not use a KMS key) would keep its grant forever, because each try
  * renews the grant.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** The repair of one key usually takes at most this long. */
+/** How long the repair of one key usually takes at most. */
 export const LAST_KEY_MS = 5000;
 
 /** How many rows of one key a run ends even if other keys need its time. */

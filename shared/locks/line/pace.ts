@@ -28,7 +28,7 @@ const CHANCE = 0.4;
  * with 4 ms for an exclusive holder, callers poll too often. The release of a shared grant is one more write.
  */
 const BETWEEN_TURNS_MS = { alone: 8, shared: 12 };
-/** A slower answer counts as this long, because a single one must not make a call poll too late. */
+/** The longest time that an answer counts for: a single slow answer must not make a call poll too late. */
 const MAX_REQUEST_MS = 15;
 
 /** A running mean in which the last value counts for half. */
@@ -52,7 +52,7 @@ const MAX_NEXT_MS = 250;
 /** The longest pause of all others: less than the grant window, so that no call misses a grant. */
 const MAX_OTHERS_MS = 1500;
 
-/** The first turn counts as at most this long, because it may be much longer than the later ones. */
+/** The longest time that the first turn counts for: it may be much longer than the later ones. */
 const MAX_FIRST_MS = 100;
 
 /** The hints of a record about turns. */

@@ -80,13 +80,13 @@ const NONE = '-';
 /**
  * The numbers of the slots: the attributes `r0` to `r7` hold the names of requests, and `b0` to `b7` how they ended.
  */
-export const RING_SLOTS = Array.from({ length: RING_SIZE }, (_, slot) => slot);
+export const RING_INDEXES = Array.from({ length: RING_SIZE }, (_, slot) => slot);
 
 /** The attributes that hold the names, as an expression lists them. */
-export const RING_ATTRIBUTES = RING_SLOTS.map((slot) => `r${slot}`).join(', ');
+export const RING_ATTRIBUTES = RING_INDEXES.map((slot) => `r${slot}`).join(', ');
 
 /** Moves each request to the next slot. DynamoDB computes every value from the record as it was before the write. */
-const SHIFTED = RING_SLOTS.flatMap((slot) =>
+const SHIFTED = RING_INDEXES.flatMap((slot) =>
   slot === 0
     ? ['r0 = :name', 'b0 = :how']
     : ['r', 'b'].map((letter) => `${letter}${slot} = if_not_exists(${letter}${slot - 1}, :none)`),
@@ -119,10 +119,10 @@ export const EXCLUSIVE_WEIGHT = 1_000_000;
 /** The highest number of bytes in the `data` of a shared holder, because each call pays for the whole record. */
 export const MAX_DATA_BYTES = 256;
 
-/** The prefix of the stored keys of `once` (docs/protocols/once.md#record). No caller can acquire such a key. */
+/** The prefix of the stored keys of `once` (docs/protocols/once.md#record). Callers cannot acquire these keys. */
 export const ONCE_ROWS = 'holdfast:once:';
 
-/** The prefix of the stored keys of rates (docs/protocols/rates.md#record). No caller can acquire such a key. */
+/** The prefix of the stored keys of rates (docs/protocols/rates.md#record). Callers cannot acquire these keys. */
 export const RATE_ROWS = 'holdfast:rate:';
 
 /** The prefix of the lease ids of `once`, by which heartbeat and release find the record. */

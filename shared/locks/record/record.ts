@@ -5,7 +5,7 @@ import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
 import { ENDINGS, type EndedGrant, parseEnded, type Replace } from '../calls/types.ts';
 import { type Cap, parseCap } from './capped.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastHolderOf, lastTermsOf, RING_SLOTS } from './identity.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastHolderOf, lastTermsOf, RING_INDEXES } from './identity.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
@@ -185,7 +185,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     previous: previousIn(item),
     ring: [
       ...lastRequest(item),
-      ...RING_SLOTS.map((slot) => {
+      ...RING_INDEXES.map((slot) => {
         const how = `b${slot}`;
         return {
           name: item[`r${slot}`]?.S,
