@@ -36,7 +36,7 @@ export class Service {
   readonly #limits: CallOptions;
 
   constructor({ transport, namespace, holder, onEvent, timeoutMs }: ServiceOptions) {
-    this.#core = { transport, namespace, by: systemSurroundings, emit: emitter(onEvent) };
+    this.#core = { transport, namespace, surroundings: systemSurroundings, emit: emitter(onEvent) };
     this.#holder = holder;
     this.#limits = { timeoutMs };
   }
@@ -49,7 +49,7 @@ export class Service {
   /** Acquires several leases or permits, in the same order for all callers. @throws HoldfastError as `acquire`, with the key that was refused */
   acquireAll(entries: LeaseEntry[], options: LeasesOptions): Promise<Leases> {
     const acquire = (key: string, own: AcquireOptions) => this.acquire(key, own);
-    return acquireAll({ by: this.#core.by, acquire }, entries, options);
+    return acquireAll(this.#core.surroundings, acquire, entries, options);
   }
 
   /** Begins the work of a slot, or gets its result. @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
@@ -104,8 +104,8 @@ export class Service {
       ...(contentType !== undefined && { contentType }),
       sizeBytes: content.size,
     });
-    const { by } = this.#core;
-    const source = await put({ ...this.#limits, by, staged, body: () => content.slice(), fetch: send });
+    const { surroundings } = this.#core;
+    const source = await put({ ...this.#limits, surroundings, staged, body: () => content.slice(), fetch: send });
     return this.call('commit', { ...request, source });
   }
 }

@@ -67,7 +67,7 @@ it.runIf(isFull)('a process with leases of acquireAll ends when it has nothing e
   const output = await outputOf(`
     const { acquireAll } = await import('${several}');
     const acquire = (key, options) => holdfast.acquire(key, options);
-    await acquireAll({ by: holdfast.surroundings, acquire }, [{ key: 'first' }, { key: 'second' }], {});
+    await acquireAll(holdfast.core.surroundings, acquire, [{ key: 'first' }, { key: 'second' }], {});
     console.log('held');`);
   expect(output).toBe('held');
   expect(await world.rawItem('second')).toHaveProperty('lease_version');

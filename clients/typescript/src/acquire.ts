@@ -131,7 +131,8 @@ interface Acquisition {
   lostTry?: [Moment, number] | undefined;
 }
 
-const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) => waitMs - since(core.by, startedAt);
+const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) =>
+  waitMs - since(core.surroundings, startedAt);
 
 /** Sends tries until one is granted or answered, the wait has ended, or a retry cannot help. @throws as `acquire` */
 async function tryUntilGranted(
@@ -139,9 +140,16 @@ async function tryUntilGranted(
   request: Request,
   options: AcquireOptions & LinkedOptions,
 ): Promise<Lease | SlotAnswer> {
-  const { by } = core;
+  const { surroundings } = core;
   const { signal, replace, waitMs } = options;
-  const acquisition: Acquisition = { core, request, options, startedAt: moment(by), requestId: by.uuid(), failures: 0 };
+  const acquisition: Acquisition = {
+    core,
+    request,
+    options,
+    startedAt: moment(surroundings),
+    requestId: surroundings.uuid(),
+    failures: 0,
+  };
   // The pending request may still bring a grant, so it continues. A process that will be frozen cannot wait for the grant, so it withdraws at once.
   const leave = () => (acquisition.inLine || options.waitUntil) && withdraw(acquisition, 0);
   signal?.addEventListener('abort', leave);
@@ -150,18 +158,19 @@ async function tryUntilGranted(
     const least = replace && waitMs ? 1 : 0;
     for (let waitSeconds = least; ; ) {
       signal?.throwIfAborted();
-      const triedAt = moment(by);
+      const triedAt = moment(surroundings);
       let pause: number;
       try {
         return await tryToAcquire(acquisition, waitSeconds);
       } catch (error) {
-        pause = pauseAfter(acquisition, error, { tookMs: since(by, triedAt), waitSeconds });
+        pause = pauseAfter(acquisition, error, { tookMs: since(surroundings, triedAt), waitSeconds });
       }
-      await sleep(by, pause, signal);
+      await sleep(surroundings, pause, signal);
       waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(acquisition) / 1000)));
     }
   } catch (error) {
-    if (acquisition.lostTry) withdraw(acquisition, acquisition.lostTry[1] - since(by, acquisition.lostTry[0]));
+    if (acquisition.lostTry)
+      withdraw(acquisition, acquisition.lostTry[1] - since(surroundings, acquisition.lostTry[0]));
     // The position outlives the call. If its turn came now, no caller would use the grant. After an abort, `leave` has withdrawn the position already.
     else if (acquisition.retryWith?.ticket && !signal?.aborted) withdraw(acquisition, 0);
     throw error;
@@ -173,13 +182,13 @@ async function tryUntilGranted(
 /** One try. @throws HoldfastError, which is transient if the grant ended before the caller could use it */
 async function tryToAcquire(acquisition: Acquisition, waitSeconds: number): Promise<Lease | SlotAnswer> {
   const { core, options, startedAt } = acquisition;
-  const sentAt = moment(core.by);
+  const sentAt = moment(core.surroundings);
   const grant = await sendRequest(acquisition, waitSeconds, sentAt);
   if (options.once && !grant.leaseId) return grant as unknown as SlotAnswer;
   const lease = startLease(core, grant, sentAt, options);
   if (lease.held && !options.signal?.aborted) {
     const { key, fence, expiresAt } = grant;
-    core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: Math.round(since(core.by, startedAt)) });
+    core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: Math.round(since(core.surroundings, startedAt)) });
     return lease;
   }
   await lease.release();
@@ -214,7 +223,7 @@ async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt
 
 /** Takes a new request id, because the service remembers the former id as released. @param slot stays the same, even if its period has ended by now */
 function useNewRequest(acquisition: Acquisition, slot?: string): void {
-  acquisition.requestId = acquisition.core.by.uuid();
+  acquisition.requestId = acquisition.core.surroundings.uuid();
   acquisition.retryWith = slot === undefined ? undefined : { slot };
   acquisition.inLine = false;
   acquisition.place = undefined;
@@ -227,11 +236,11 @@ function useNewRequest(acquisition: Acquisition, slot?: string): void {
  * @throws the error, if another try cannot help or would come too late
  */
 function pauseAfter(acquisition: Acquisition, error: unknown, { tookMs, waitSeconds }: FailedTry): number {
-  const { by, emit } = acquisition.core;
+  const { surroundings, emit } = acquisition.core;
   const leftMs = waitLeftMs(acquisition);
   if (isHoldfastError(error)) acquisition.retryWith = { ...acquisition.retryWith, ...error.retryWith };
   if (!isHoldfastError(error, 'LeaseHeld')) {
-    const again = backoff(by, acquisition.failures++, error);
+    const again = backoff(surroundings, acquisition.failures++, error);
     const pause = isHoldfastError(error, 'Throttled')
       ? Math.max(again, Math.min(longerSleep(acquisition), leftMs))
       : again;
@@ -244,7 +253,7 @@ function pauseAfter(acquisition: Acquisition, error: unknown, { tookMs, waitSeco
   const { key, holder, holders, expiresAt, used, limit, cap, waiting } = error;
   const fields = { key, holder, holders, expiresAt, used, limit, cap, place, waiting };
   emit({ type: 'waiting', since: new Date(acquisition.startedAt[0]).toISOString(), ...fields });
-  if (sleepMs > 0 || (acquisition.place && place)) acquisition.place = { sleepMs, keptMs, from: moment(by) };
+  if (sleepMs > 0 || (acquisition.place && place)) acquisition.place = { sleepMs, keptMs, from: moment(surroundings) };
   if (sleepMs > 0) {
     acquisition.failures = 0;
     return Math.min(sleepMs, leftMs);
@@ -252,17 +261,17 @@ function pauseAfter(acquisition: Acquisition, error: unknown, { tookMs, waitSeco
   // A deployment may allow shorter waits, or none, so an early answer is followed by a pause. While the caller is away, its position can miss its turn.
   acquisition.failures = tookMs < (place ? 1 : waitSeconds) * 500 ? acquisition.failures + 1 : 0;
   // The service waits whole seconds, so the client waits the rest itself.
-  return leftMs < 1000 ? leftMs : acquisition.failures && backoff(by, acquisition.failures);
+  return leftMs < 1000 ? leftMs : acquisition.failures && backoff(surroundings, acquisition.failures);
 }
 
 /**
  * How long a caller sleeps after the service throttled its return: twice as long as before, then four and eight times. Otherwise sleepers would throttle
  * each other again and again. The sleep takes at most half of the time for which the place is kept, so that there is time for another try.
  */
-function longerSleep({ core: { by }, place, failures }: Acquisition): number {
+function longerSleep({ core: { surroundings }, place, failures }: Acquisition): number {
   if (!place) return 0;
   const { sleepMs, keptMs, from } = place;
-  return Math.min(sleepMs * 2 ** Math.min(3, failures), (keptMs - since(by, from)) / 2);
+  return Math.min(sleepMs * 2 ** Math.min(3, failures), (keptMs - since(surroundings, from)) / 2);
 }
 
 interface FailedTry {
@@ -299,6 +308,6 @@ async function sendWithdrawal(core: Core, { request, timeoutMs, leftMs }: Withdr
   } catch (reason) {
     error = reason;
   }
-  if (leftMs > 0) core.by.after(leftMs, () => sendWithdrawal(core, { request, timeoutMs, leftMs: 0 }), true);
+  if (leftMs > 0) core.surroundings.after(leftMs, () => sendWithdrawal(core, { request, timeoutMs, leftMs: 0 }), true);
   else if (error !== undefined) core.emit({ type: 'released', key: request.key, confirmed: false, error });
 }

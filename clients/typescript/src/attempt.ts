@@ -7,7 +7,7 @@ import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 export interface Core {
   transport: Transport;
   namespace?: string | undefined;
-  by: Surroundings;
+  surroundings: Surroundings;
   emit: Emit;
 }
 
@@ -29,13 +29,13 @@ export interface Try {
  * @throws HoldfastError Unreachable if it takes too long; what `act` throws; the reason of the signal
  */
 export const inTime = <T>(
-  by: Surroundings,
+  surroundings: Surroundings,
   { ms, signal }: Try & { ms: number },
   act: (own: AbortSignal) => Promise<T>,
 ) =>
   interruptible<T>(signal, (resolve, reject) => {
     const own = new AbortController();
-    const cancel = by.after(ms, () => reject(unreachable(`no answer in ${ms} ms`)));
+    const cancel = surroundings.after(ms, () => reject(unreachable(`no answer in ${ms} ms`)));
     act(own.signal).then(resolve, reject);
     return () => {
       cancel();
@@ -45,12 +45,16 @@ export const inTime = <T>(
 
 /** One try of a call. @throws as `inTime` and the transport */
 export const attempt = <O extends Operation>(
-  { transport, namespace, by }: Core,
+  { transport, namespace, surroundings }: Core,
   operation: O,
   payload: RequestOf<O>,
   { ms = SLOW.includes(operation) ? 35_000 : TRY_MS, signal }: Try = {},
 ): Promise<AnswerOf<O>> =>
-  inTime(by, { ms, signal }, async (own) => (await transport(operation, payload, own, namespace, ms)) as AnswerOf<O>);
+  inTime(
+    surroundings,
+    { ms, signal },
+    async (own) => (await transport(operation, payload, own, namespace, ms)) as AnswerOf<O>,
+  );
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
@@ -72,8 +76,9 @@ const isUnanswered = (error: unknown) => isHoldfastError(error, 'Unreachable') &
  * How long to pause after a number of failures: as long as the service asks for, and a random time on top, so that clients do not return together. The
  * random time is less than the five seconds for which the service keeps a position in line.
  */
-export const backoff = (by: Surroundings, failures: number, error?: unknown): number =>
-  ((error as { retryAfterMs?: number })?.retryAfterMs ?? 0) + by.random() * Math.min(4000, 100 * 2 ** failures);
+export const backoff = (surroundings: Surroundings, failures: number, error?: unknown): number =>
+  ((error as { retryAfterMs?: number })?.retryAfterMs ?? 0) +
+  surroundings.random() * Math.min(4000, 100 * 2 ** failures);
 
 /** How long one call may take. */
 export interface CallOptions {
@@ -97,21 +102,21 @@ export function assertTimes(times: { waitMs?: number | undefined; timeoutMs?: nu
  * @throws what `act` throws; the reason of the signal
  */
 export async function persist<T>(
-  by: Surroundings,
+  surroundings: Surroundings,
   { timeoutMs = 30_000, signal }: CallOptions,
   act: (retryWith: object) => Promise<T>,
   again: (error: unknown) => boolean = isTransient,
 ): Promise<T> {
-  const startedAt = moment(by);
+  const startedAt = moment(surroundings);
   let retryWith = {};
   for (let failures = 0; ; failures++) {
     try {
       return await act(retryWith);
     } catch (error) {
-      const pause = backoff(by, failures, error);
-      if (signal?.aborted || !again(error) || since(by, startedAt) + pause >= timeoutMs) throw error;
+      const pause = backoff(surroundings, failures, error);
+      if (signal?.aborted || !again(error) || since(surroundings, startedAt) + pause >= timeoutMs) throw error;
       retryWith = { ...retryWith, ...(error as { retryWith?: object }).retryWith };
-      await sleep(by, pause, signal);
+      await sleep(surroundings, pause, signal);
     }
   }
 }
@@ -135,9 +140,9 @@ export const insist = <O extends Operation>(
   { ms, ...limits }: CallOptions & Try = {},
 ): Promise<AnswerOf<O>> => {
   const id = ID_OF[operation];
-  const named = id && !(id in payload) ? { ...payload, [id]: core.by.uuid() } : payload;
+  const named = id && !(id in payload) ? { ...payload, [id]: core.surroundings.uuid() } : payload;
   return persist(
-    core.by,
+    core.surroundings,
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
     // A report whose answer is lost may still run, and would refuse a second report.

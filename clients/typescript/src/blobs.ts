@@ -22,7 +22,7 @@ export async function bodyOf(content: Blob): Promise<{ body: string; encoding: '
 }
 
 interface Put extends CallOptions {
-  by: Surroundings;
+  surroundings: Surroundings;
   staged: AnswerOf<'stageUpload'>;
   /** Returns what a try sends. The signal cancels a stream. */
   body(signal: AbortSignal): Blob | ReadableStream<Uint8Array<ArrayBuffer>>;
@@ -34,7 +34,7 @@ interface Put extends CallOptions {
  * @returns the `uploadId`
  * @throws HoldfastError Refused, Unreachable; the error of the body
  */
-export async function put({ by, staged, body, fetch: send = fetch, ...limits }: Put): Promise<string> {
+export async function put({ surroundings, staged, body, fetch: send = fetch, ...limits }: Put): Promise<string> {
   const { uploadId, url, method, headers } = staged;
   const act = async (signal: AbortSignal) => {
     // Without `redirect` and `window`, Node keeps a copy of the whole body so that it can follow a redirect.
@@ -46,6 +46,6 @@ export async function put({ by, staged, body, fetch: send = fetch, ...limits }: 
     await response.body?.cancel();
     if (!response.ok) throw refusal(response.status, `S3 answered the upload with ${response.status}`);
   };
-  await persist(by, limits, () => inTime(by, { ms: UPLOAD_MS, signal: limits.signal }, act));
+  await persist(surroundings, limits, () => inTime(surroundings, { ms: UPLOAD_MS, signal: limits.signal }, act));
   return uploadId;
 }

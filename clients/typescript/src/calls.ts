@@ -15,7 +15,7 @@ import type {
   ReadOne,
 } from './requests.ts';
 import { ROUTES } from './routes.ts';
-import { type Surroundings, systemSurroundings } from './surroundings.ts';
+import { systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
 
@@ -24,8 +24,6 @@ type StageRequest = RequestOf<'stageUpload'>;
 
 /** Every call of the API, as a method. `Holdfast` adds what needs several calls, such as leases with heartbeats, and work under a lease. */
 export class Calls {
-  /** @internal */
-  readonly surroundings: Surroundings;
   /** The name that other callers see, unless a call names another. */
   readonly holder: string;
   /** @internal */
@@ -36,12 +34,10 @@ export class Calls {
   /** @throws TypeError if the endpoint is not a URL, the namespace is not valid, or credentials come without a region */
   constructor(given: HoldfastOptions) {
     const options = given ?? {}; // a program without types may pass undefined
-    const by = options.surroundings ?? systemSurroundings;
-    this.surroundings = by;
-    const { namespace } = options;
+    const { namespace, surroundings = systemSurroundings } = options;
     assertNamespace(namespace);
-    const transport = 'transport' in options ? options.transport : httpTransport(options, by.wall);
-    this.core = { transport, namespace, by, emit: emitter(options.onEvent) };
+    const transport = 'transport' in options ? options.transport : httpTransport(options, surroundings.wall);
+    this.core = { transport, namespace, surroundings, emit: emitter(options.onEvent) };
     this.holder = options.holder;
     this.fetch = options.fetch;
   }
@@ -182,7 +178,13 @@ export class Calls {
   async upload(content: Upload, request: StageRequest = {}, options: CallOptions = {}): Promise<string> {
     const { upload: uploaded } = await import('./content.ts');
     const stage = (sizeBytes?: number) => this.stageUpload({ ...request, ...(sizeBytes && { sizeBytes }) }, options);
-    return uploaded(content, { ...options, ...request, stage, by: this.core.by, fetch: this.fetch });
+    return uploaded(content, {
+      ...options,
+      ...request,
+      stage,
+      surroundings: this.core.surroundings,
+      fetch: this.fetch,
+    });
   }
 
   /** For operators: replaces or lifts the fence of an object, so that callers with a lower fence, or without one, may write it again. */

@@ -62,7 +62,7 @@ function ofLength(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): 
 }
 
 interface Uploading extends CallOptions {
-  by: Surroundings;
+  surroundings: Surroundings;
   stage(sizeBytes?: number): Promise<AnswerOf<'stageUpload'>>;
   sizeBytes?: number | undefined;
   fetch?: typeof fetch | undefined;
@@ -75,7 +75,7 @@ interface Uploading extends CallOptions {
  */
 export async function upload(
   content: Upload,
-  { by, stage, sizeBytes, fetch: send, ...limits }: Uploading,
+  { surroundings, stage, sizeBytes, fetch: send, ...limits }: Uploading,
 ): Promise<string> {
   const whole = await sendable(content, sizeBytes);
   const blob = whole instanceof Blob ? whole : undefined;
@@ -84,5 +84,5 @@ export async function upload(
   // `slice` drops the type of the Blob, which `fetch` would send in place of the signed content type.
   const body = (signal: AbortSignal) =>
     whole instanceof Blob ? whole.slice() : ofLength(whole, sizeBytes ?? 0, signal);
-  return put({ ...limits, by, staged, body, fetch: send });
+  return put({ ...limits, surroundings, staged, body, fetch: send });
 }

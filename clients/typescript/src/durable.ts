@@ -202,7 +202,7 @@ export async function rate(
   const most = Math.min(waitSeconds, maxWaitSeconds(rates, settle));
   const reserve = (before: Problem | undefined) => {
     // Later steps repeat the id, so that a retry does not pay again.
-    const { requestId = holdfast.surroundings.uuid() } = (before ?? {}) as { requestId?: string };
+    const { requestId = holdfast.core.surroundings.uuid() } = (before ?? {}) as { requestId?: string };
     const request = { key, holder, requestId, rates, settle, waitSeconds: most } as RequestOf<'rateReserve'>;
     return holdfast.rateReserve(request, { timeoutMs: STEP_MS }).catch((error) => {
       throw Object.assign(error, { requestId });

@@ -132,7 +132,7 @@ export async function take<Taken extends object = Lease>(
     onSuperseded: _,
     ...asked
   } = options;
-  const by = holdfast.surroundings;
+  const { surroundings } = holdfast.core;
   const rest: Promise<unknown>[] = [];
   let asking: Promise<Taken> | undefined;
   const start = (signal: AbortSignal) => {
@@ -149,8 +149,8 @@ export async function take<Taken extends object = Lease>(
     return asking;
   };
   try {
-    const lease = await inTime(by, { ms: leftMs - WITHDRAW_MS }, start);
-    const stop = stayAlive(by);
+    const lease = await inTime(surroundings, { ms: leftMs - WITHDRAW_MS }, start);
+    const stop = stayAlive(surroundings);
     const end = async () => {
       await (lease as Releasable).release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
       stop();
@@ -159,7 +159,7 @@ export async function take<Taken extends object = Lease>(
   } catch (error) {
     // Lambda freezes the process after the response, so the withdrawal must end before.
     const allEnded = () => Promise.allSettled([asking]).then(() => Promise.all(rest));
-    await inTime(by, { ms: left() - ANSWER_MS }, allEnded).catch(() => {});
+    await inTime(surroundings, { ms: left() - ANSWER_MS }, allEnded).catch(() => {});
     throw error;
   }
 }

@@ -45,7 +45,7 @@ export class Holdfast extends Calls {
   #acquire(key: string, { rates, settle, ...options }: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
       const later = rates && (await import('./rate.ts')).underRates; // most callers never load it
-      const startedAt = moment(this.surroundings);
+      const startedAt = moment(this.core.surroundings);
       const lease = await acquire(this.core, key, this.holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
       return later ? later(this.core, lease, { ...options, rates, settle }, startedAt) : lease;
@@ -84,7 +84,7 @@ export class Holdfast extends Calls {
     return traced('withLease', { 'holdfast.key': key }, async (): Promise<T | undefined> => {
       const lease = await unlessHeld(onHeld, this.#acquire(key, options, options.signal));
       if (!lease) return undefined;
-      const end = stayAlive(this.core.by);
+      const end = stayAlive(this.core.surroundings);
       try {
         return await work(lease);
       } finally {
@@ -120,9 +120,9 @@ export class Holdfast extends Calls {
       const [{ onHeld, ...common }, work] = optionsAndWork<LeasesOptions, Leases, T>(rest);
       const { acquireAll } = await import('./several.ts'); // most callers never load it
       const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
-      const held = await unlessHeld(onHeld, acquireAll({ by: this.surroundings, acquire }, entries, common));
+      const held = await unlessHeld(onHeld, acquireAll(this.core.surroundings, acquire, entries, common));
       if (!held) return undefined;
-      const stop = stayAlive(this.surroundings);
+      const stop = stayAlive(this.core.surroundings);
       try {
         const result = await work(held);
         if (held.lost) throw held.lost;
@@ -197,6 +197,6 @@ export class Holdfast extends Calls {
    * await holdfast.lead('scheduler', { signal, onElected: (lease) => schedule(lease.signal) });
    */
   lead(key: string, options: LeadOptions): Promise<void> {
-    return lead(this.core.by, (own, work) => this.#withLease(key, own, work), options);
+    return lead(this.core.surroundings, (own, work) => this.#withLease(key, own, work), options);
   }
 }

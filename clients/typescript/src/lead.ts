@@ -22,7 +22,7 @@ const CHECK_MS = 1000;
  * @throws what `onElected` and `onLost` throw, except the abort of `lease.signal`; HoldfastError if the lease cannot be acquired
  */
 export async function lead(
-  by: Surroundings,
+  surroundings: Surroundings,
   underLease: UnderLease,
   { onElected, onLost, ...options }: LeadOptions,
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function lead(
         } catch (error) {
           if (!isAbort(error, lease.signal)) throw error;
         }
-        while (!lease.signal.aborted) await sleep(by, CHECK_MS, lease.signal).catch(() => {});
+        while (!lease.signal.aborted) await sleep(surroundings, CHECK_MS, lease.signal).catch(() => {});
         lost = lease.lost;
       });
     } catch (error) {

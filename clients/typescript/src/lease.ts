@@ -152,7 +152,7 @@ interface Term {
 }
 
 /** @param waitedMs how long the request waited before the grant */
-function termOf(by: Surroundings, ttlMs: number, { grant, sentAt, waitedMs = 0 }: Granted): Term {
+function termOf(surroundings: Surroundings, ttlMs: number, { grant, sentAt, waitedMs = 0 }: Granted): Term {
   const endMs = waitedMs + grant.remainingMs;
   // When the lease was last extended. The answer to a retry may repeat a grant from before the request, so this may be negative.
   const extendedMs = endMs - ttlMs;
@@ -160,7 +160,7 @@ function termOf(by: Surroundings, ttlMs: number, { grant, sentAt, waitedMs = 0 }
     grant,
     sentAt,
     lastsMs: endMs - Math.min(RESERVE_MS, ttlMs / 10),
-    beatAtMs: extendedMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random()),
+    beatAtMs: extendedMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * surroundings.random()),
   };
 }
 
@@ -181,9 +181,9 @@ export function startLease(core: Core, granted: Acquired, acquiredAt: Moment, op
   const controller = new AbortController();
   const state: LeaseState = {
     ...{ core, granted, acquiredAt, ttlMs, options, controller },
-    holdMs: typeof maxHoldMs === 'function' ? since(core.by, acquiredAt) + maxHoldMs() : waitedMs + maxHoldMs,
+    holdMs: typeof maxHoldMs === 'function' ? since(core.surroundings, acquiredAt) + maxHoldMs() : waitedMs + maxHoldMs,
     abort: () => controller.abort(linked?.reason),
-    term: termOf(core.by, ttlMs, { grant: granted, sentAt: acquiredAt, waitedMs }),
+    term: termOf(core.surroundings, ttlMs, { grant: granted, sentAt: acquiredAt, waitedMs }),
     failures: 0,
   };
   watch(controller.signal, () => check(state));
@@ -240,8 +240,8 @@ function leaseOf(state: LeaseState): Lease {
 }
 
 /** How long the lease is held without another heartbeat, by the clocks of this process. */
-const leftMs = ({ core, term }: LeaseState): number => term.lastsMs - since(core.by, term.sentAt);
-const holdLeftMs = ({ core, holdMs, acquiredAt }: LeaseState): number => holdMs - since(core.by, acquiredAt);
+const leftMs = ({ core, term }: LeaseState): number => term.lastsMs - since(core.surroundings, term.sentAt);
+const holdLeftMs = ({ core, holdMs, acquiredAt }: LeaseState): number => holdMs - since(core.surroundings, acquiredAt);
 
 /** Ends the lease if it has expired by the clocks of this process. @returns why the lease is over, if it is */
 function check(state: LeaseState): HoldfastError | undefined {
@@ -267,23 +267,23 @@ function end(state: LeaseState, error: HoldfastError): void {
 }
 
 function arm(state: LeaseState): void {
-  const { by } = state.core;
-  const beatMs = state.beating ? CHECK_MS : state.term.beatAtMs - since(by, state.term.sentAt);
+  const { surroundings } = state.core;
+  const beatMs = state.beating ? CHECK_MS : state.term.beatAtMs - since(surroundings, state.term.sentAt);
   state.cancelTimer?.();
   const ms = Math.max(1, Math.min(CHECK_MS, beatMs, holdLeftMs(state), leftMs(state)));
-  state.cancelTimer = by.after(ms, () => tick(state), true);
+  state.cancelTimer = surroundings.after(ms, () => tick(state), true);
 }
 
 function tick(state: LeaseState): void {
   if (check(state)) return;
-  if (since(state.core.by, state.term.sentAt) >= state.term.beatAtMs) state.beating ??= beat(state);
+  if (since(state.core.surroundings, state.term.sentAt) >= state.term.beatAtMs) state.beating ??= beat(state);
   arm(state);
 }
 
 async function beat(state: LeaseState): Promise<void> {
   const { core, granted, ttlMs } = state;
   const { key, leaseId, fence } = granted;
-  const sentAt = moment(core.by);
+  const sentAt = moment(core.surroundings);
   // A try gets half of the time that is left, so that another try can follow if no answer comes.
   const ms = Math.max(50, Math.min(BEAT_MS, leftMs(state) / 2));
   let error: unknown;
@@ -293,7 +293,7 @@ async function beat(state: LeaseState): Promise<void> {
     if (!(grant.remainingMs > 0)) throw unreachable('no grant');
     // An answer after the loss comes too late, because the work was already asked to stop. After a release the answer means nothing.
     if (check(state)) return;
-    state.term = termOf(core.by, ttlMs, { grant, sentAt });
+    state.term = termOf(core.surroundings, ttlMs, { grant, sentAt });
     state.failures = 0;
   } catch (reason) {
     error = reason;
@@ -303,8 +303,8 @@ async function beat(state: LeaseState): Promise<void> {
       state.gone = error.reason !== 'broken' && error.reason !== 'superseded';
       return lose(state, error.reason, error.holder);
     }
-    const pause = Math.min(backoff(core.by, state.failures++, error), leftMs(state) / 2);
-    state.term.beatAtMs = since(core.by, state.term.sentAt) + pause;
+    const pause = Math.min(backoff(core.surroundings, state.failures++, error), leftMs(state) / 2);
+    state.term.beatAtMs = since(core.surroundings, state.term.sentAt) + pause;
   } finally {
     state.beating = undefined;
     if (!state.over) arm(state);
@@ -320,13 +320,13 @@ async function release(state: LeaseState, timeoutMs: number): Promise<boolean> {
   if (!(once ? state.over : check(state))) end(state, leaseLost(key, 'released'));
   // If the lease was lost only by the clocks of this process, the service may still hold it, so the release is sent.
   if (state.gone) return false;
-  const startedAt = moment(core.by);
+  const startedAt = moment(core.surroundings);
   const halfMs = timeoutMs / 2;
   if (beating)
     await interruptible<void>(undefined, (resolve) => {
       beating.then(resolve);
-      return core.by.after(halfMs, resolve);
+      return core.surroundings.after(halfMs, resolve);
     });
-  const restMs = Math.max(halfMs, timeoutMs - since(core.by, startedAt));
+  const restMs = Math.max(halfMs, timeoutMs - since(core.surroundings, startedAt));
   return once ? once.end({ key, leaseId }, restMs) : tryRelease(core, { key, leaseId }, restMs);
 }

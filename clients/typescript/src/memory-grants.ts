@@ -48,9 +48,16 @@ export type ProblemOf = (code: string, status: number, detail: string, fields?: 
 
 /** Makes errors with the fields that the service sends. */
 export const problemsOf =
-  (key: string, by: Surroundings): ProblemOf =>
+  (key: string, surroundings: Surroundings): ProblemOf =>
   (code, status, detail, fields = {}) => {
-    const problem = { type: `urn:holdfast:error:${code}`, title: code, status, code, detail, traceId: by.uuid() };
+    const problem = {
+      type: `urn:holdfast:error:${code}`,
+      title: code,
+      status,
+      code,
+      detail,
+      traceId: surroundings.uuid(),
+    };
     return new HoldfastError(Object.assign({ key }, fields, problem));
   };
 

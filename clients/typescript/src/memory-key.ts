@@ -36,7 +36,7 @@ export const YEAR_SECONDS = 365 * 86_400;
 /** One key of the service in memory: its grants and its line. */
 export class MemoryKey {
   readonly key: string;
-  readonly #by: Surroundings;
+  readonly #surroundings: Surroundings;
   readonly #problem: ProblemOf;
   readonly #idPrefix: string;
   #grants: Grant[] = [];
@@ -58,17 +58,17 @@ export class MemoryKey {
   #moved: string | undefined;
 
   /** @param idPrefix what each lease id begins with */
-  constructor(key: string, by: Surroundings, idPrefix = '') {
+  constructor(key: string, surroundings: Surroundings, idPrefix = '') {
     this.key = key;
-    this.#by = by;
-    this.#problem = problemsOf(key, by);
+    this.#surroundings = surroundings;
+    this.#problem = problemsOf(key, surroundings);
     this.#replace = new MemoryReplace(this.#problem);
     this.#idPrefix = idPrefix;
   }
 
   /** @throws HoldfastError LeaseHeld, LeaseLost, Superseded */
   acquire(request: AcquireRequest): Acquired {
-    const { requestId = this.#by.uuid(), holder } = request;
+    const { requestId = this.#surroundings.uuid(), holder } = request;
     const own = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
     if (own && !own.ending && own.endsAt > this.#now) return this.#answer(own, { repeated: true, waitedMs: 0 });
     const ended = this.#ended.get(requestId);
@@ -95,7 +95,8 @@ export class MemoryKey {
       this.#line.push(waiter);
       this.#sort();
       this.#arm();
-      return this.#by.after((request.waitSeconds ?? 0) * 1000, () => reject(this.#held(request, ticket)), true);
+      const waitMs = (request.waitSeconds ?? 0) * 1000;
+      return this.#surroundings.after(waitMs, () => reject(this.#held(request, ticket)), true);
     }).finally(() => {
       this.#line = this.#line.filter((one) => one !== waiter);
       this.#serve();
@@ -106,7 +107,7 @@ export class MemoryKey {
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
     if (!grant || grant.ending) throw this.#lost(grant ? endOf(grant) : (this.#ended.get(leaseId) ?? 'unknown'));
     grant.request.ttlSeconds = ttlSeconds ?? grant.request.ttlSeconds ?? 60;
-    grant.version = this.#by.uuid();
+    grant.version = this.#surroundings.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
     return this.#grantFields(grant);
   }
@@ -233,7 +234,7 @@ export class MemoryKey {
   }
 
   get #now(): number {
-    return this.#by.wall();
+    return this.#surroundings.wall();
   }
 
   /** The last grant, if it was exclusive. */
@@ -283,8 +284,7 @@ export class MemoryKey {
     const before = this.#limited?.request.limit;
     const grant: Grant = {
       request,
-      leaseId: this.#idPrefix + this.#by.uuid(),
-      version: this.#by.uuid(),
+      ...{ leaseId: this.#idPrefix + this.#surroundings.uuid(), version: this.#surroundings.uuid() },
       fence: ++this.#fence,
       acquiredAt: this.#now,
       endsAt: this.#now + ttlSeconds * 1000,
@@ -331,7 +331,7 @@ export class MemoryKey {
     this.#cancelTimer();
     const end = Math.min(...this.#live.map(({ endsAt }) => endsAt), this.#capNow?.until ?? Number.POSITIVE_INFINITY);
     if (this.#line.length === 0 || end === Number.POSITIVE_INFINITY) return;
-    this.#cancelTimer = this.#by.after(end - this.#now, () => this.#serve(), true);
+    this.#cancelTimer = this.#surroundings.after(end - this.#now, () => this.#serve(), true);
   }
 
   #held(request: AcquireRequest, ticket?: string): HoldfastError {

@@ -46,37 +46,37 @@ export class MemoryOnce {
   readonly key: string;
   /** Grants the runs. */
   readonly lock: MemoryKey;
-  readonly #by: Surroundings;
+  readonly #surroundings: Surroundings;
   readonly #problem: ProblemOf;
   /** The run of each lease id. */
   readonly #runs = new Map<string, Run>();
   #last: Run | undefined;
   #done: Done | undefined;
 
-  constructor(key: string, by: Surroundings) {
+  constructor(key: string, surroundings: Surroundings) {
     this.key = key;
-    this.lock = new MemoryKey(key, by, ONCE_IDS);
-    this.#by = by;
-    this.#problem = problemsOf(key, by);
+    this.lock = new MemoryKey(key, surroundings, ONCE_IDS);
+    this.#surroundings = surroundings;
+    this.#problem = problemsOf(key, surroundings);
   }
 
   /** @throws HoldfastError LeaseHeld, LeaseLost, Conflict, InvalidRequest */
   async begin(request: BeginRequest, signal: AbortSignal): Promise<AnswerOf<'onceBegin'>> {
     const fault = termsFault(termsOf(request));
     if (fault) throw invalidRequest(...fault);
-    const until = this.#by.wall() + (request.waitSeconds ?? 0) * 1000;
-    const since = this.#by.wall();
-    const own = { requestId: this.#by.uuid(), ...request, slot: slotOf(termsOf(request), since) };
+    const until = this.#surroundings.wall() + (request.waitSeconds ?? 0) * 1000;
+    const since = this.#surroundings.wall();
+    const own = { requestId: this.#surroundings.uuid(), ...request, slot: slotOf(termsOf(request), since) };
     for (;;) {
       try {
-        return this.#begin(own, this.#by.wall() - since);
+        return this.#begin(own, this.#surroundings.wall() - since);
       } catch (error) {
         if ((error as HoldfastError).code !== 'LeaseHeld') throw error;
         const { slot } = own;
-        if (this.#by.wall() >= until || signal.aborted)
+        if (this.#surroundings.wall() >= until || signal.aborted)
           throw Object.assign(error as HoldfastError, request.per && { retryWith: { slot } });
       }
-      await new Promise<void>((resolve) => this.#by.after(POLL_MS, resolve, true));
+      await new Promise<void>((resolve) => this.#surroundings.after(POLL_MS, resolve, true));
     }
   }
 
@@ -91,16 +91,19 @@ export class MemoryOnce {
     if (done && !isRepeatable && compareSlots(done.slot, slot) >= 0) {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };
-      if (done.slot !== slot && per && isAfterAllPeriods(done.slot, this.#by.wall(), { per, zone }))
+      if (done.slot !== slot && per && isAfterAllPeriods(done.slot, this.#surroundings.wall(), { per, zone }))
         throw this.#conflict('is done for a slot after the current period', { field: 'per' });
       if (done.slot !== slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
       if (inputHash !== undefined && inputHash !== done.inputHash)
         throw this.#conflict('is done with another input', { field: 'inputHash' });
       return { outcome: 'done', key, slot, result: done.result, ...by };
     }
-    const lockRequestId = isOwn && last ? last.lockRequestId : this.#by.uuid();
+    const lockRequestId = isOwn && last ? last.lockRequestId : this.#surroundings.uuid();
     const { limitChanged, ...grant } = this.lock.acquire({ ...asked, requestId: lockRequestId } as AcquireRequest);
-    const keepMs = Math.max(1000 * keepSecondsOf(termsOf(request)), (this.#done?.keepUntil ?? 0) - this.#by.wall());
+    const keepMs = Math.max(
+      1000 * keepSecondsOf(termsOf(request)),
+      (this.#done?.keepUntil ?? 0) - this.#surroundings.wall(),
+    );
     const { fence } = grant;
     const run = this.#runs.get(grant.leaseId) ?? { request, lockRequestId, slot, fence, keepMs, isDone: false };
     this.#runs.set(grant.leaseId, run);
@@ -119,7 +122,7 @@ export class MemoryOnce {
       return { key, completed: false, reason: reason === 'superseded' ? 'unknown' : reason }; // `once` has no `replace`
     }
     const { request, slot, fence, keepMs } = run;
-    const at = this.#by.wall();
+    const at = this.#surroundings.wall();
     const { holder: by, inputHash } = request;
     run.isDone = true;
     this.#done = { slot, by, at, fence, leaseId, result, inputHash, keepUntil: at + keepMs };
@@ -160,7 +163,7 @@ export class MemoryOnce {
   }
 
   get #remembered(): Done | undefined {
-    return this.#done && this.#done.keepUntil >= this.#by.wall() ? this.#done : undefined;
+    return this.#done && this.#done.keepUntil >= this.#surroundings.wall() ? this.#done : undefined;
   }
 
   #completed({ slot, at, fence }: Done, repeated: boolean): AnswerOf<'onceComplete'> {

@@ -52,23 +52,23 @@ function viewOf({ pause, capped }: RateCap): Schemas['Cap'] {
 /** The rates of one key of the service in memory. */
 export class MemoryRates {
   readonly key: string;
-  readonly #by: Surroundings;
+  readonly #surroundings: Surroundings;
   readonly #problem: ProblemOf;
   readonly #reservations = new Map<string, Reservation>();
   #row = newRow();
   #cap: RateCap | undefined;
   #cappedAt = 0;
 
-  constructor(key: string, by: Surroundings) {
+  constructor(key: string, surroundings: Surroundings) {
     this.key = key;
-    this.#by = by;
-    this.#problem = problemsOf(key, by);
+    this.#surroundings = surroundings;
+    this.#problem = problemsOf(key, surroundings);
   }
 
   /** @throws HoldfastError RateExceeded */
   reserve(request: RequestOf<'rateReserve'>): AnswerOf<'rateReserve'> {
     const { key } = this;
-    const { holder, requestId = this.#by.uuid(), waitSeconds = 0, settle = false } = request;
+    const { holder, requestId = this.#surroundings.uuid(), waitSeconds = 0, settle = false } = request;
     const rates = request.rates.map((rate) => ({ name: 'requests', units: 1, ...rate }));
     const fault = faultOfRates(rates);
     if (fault) throw invalidRequest(fault.path, fault.message);
@@ -80,12 +80,12 @@ export class MemoryRates {
     const last = `${name}.${charge.charge}.${charge.ahead}.${settle ? 's' : ''}`;
     const terms = paying.map(({ burst: _burst, ...rate }) => rate);
     const reservation = `r.${last}.${settle ? JSON.stringify(terms) : ''}`;
-    const now = this.#by.wall() * 1000;
+    const now = this.#surroundings.wall() * 1000;
     const { paidUntil = now } = this.#row;
     const paid = { paidUntil: this.#row.paidUntil, isOwn: this.#row.last === last };
     const form = formFor(charge, paid, { now, waitMs: waitSeconds * 1000 });
     if (typeof form === 'number' || (cap?.pause && form !== 'repeated')) {
-      const pausedMs = cap?.pause?.until === undefined ? 60_000 : cap.pause.until - this.#by.wall();
+      const pausedMs = cap?.pause?.until === undefined ? 60_000 : cap.pause.until - this.#surroundings.wall();
       const retryAfterMs = cap?.pause ? pausedMs : form;
       const fields = { retryAfterMs, boundBy, ...(cap && { cap: viewOf(cap) }) };
       throw this.#problem('RateExceeded', 429, `the rate ${boundBy} of ${key} is used up`, fields);
@@ -101,7 +101,7 @@ export class MemoryRates {
     const { rates: to, ratesBefore: from } = this.#row;
     const waitMs = Math.ceil((startOf(this.#row.paidUntil ?? now, charge, now) - now) / 1000);
     return {
-      ...{ key, reservation, startAt: instant(this.#by.wall() + waitMs), waitMs, boundBy, repeated },
+      ...{ key, reservation, startAt: instant(this.#surroundings.wall() + waitMs), waitMs, boundBy, repeated },
       sleepSeconds: Math.ceil(waitMs / 1000),
       ...(!repeated && JSON.stringify(from) !== JSON.stringify(to) && { rateChanged: { from, to } }),
     };
@@ -140,7 +140,7 @@ export class MemoryRates {
 
   /** Caps the rates, pauses the key, or lifts either. */
   capBy({ limit, rates, reason, forSeconds }: RequestOf<'capKey'>) {
-    const now = this.#by.wall();
+    const now = this.#surroundings.wall();
     const before = this.#capNow;
     const named = rates?.map((rate): NamedRate => ({ name: 'requests', ...rate }));
     const change = { ...(limit !== undefined && { paused: limit === 0 }), rates: rates && named };
@@ -151,7 +151,7 @@ export class MemoryRates {
   }
 
   get #capNow(): RateCap | undefined {
-    return capWhere(this.#cap, ({ until = Number.POSITIVE_INFINITY }) => until > this.#by.wall());
+    return capWhere(this.#cap, ({ until = Number.POSITIVE_INFINITY }) => until > this.#surroundings.wall());
   }
 
   view(): View {
@@ -186,6 +186,6 @@ export class MemoryRates {
   #note(holder: string, rates: Rate[]): void {
     const named = rates.map(({ name, limit, per }) => ({ name, limit, per }));
     const ratesBefore = this.#row.at === null ? named : this.#row.rates;
-    Object.assign(this.#row, { rates: named, ratesBefore, by: holder, at: instant(this.#by.wall()) });
+    Object.assign(this.#row, { rates: named, ratesBefore, by: holder, at: instant(this.#surroundings.wall()) });
   }
 }

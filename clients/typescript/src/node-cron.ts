@@ -39,7 +39,7 @@ export function nodeCronCoordinator(
       const keepSeconds = options.keepSeconds && Math.max(options.keepSeconds, ttlSeconds);
       try {
         const begun = await holdfast.beginRun(name, { ...options, slot, ttlSeconds, keepSeconds });
-        if (begun.outcome === 'run') running.set(key, { run: begun, stop: stayAlive(holdfast.surroundings) });
+        if (begun.outcome === 'run') running.set(key, { run: begun, stop: stayAlive(holdfast.core.surroundings) });
         return begun.outcome === 'run';
       } catch (error) {
         if (isHoldfastError(error, 'LeaseHeld')) return false;

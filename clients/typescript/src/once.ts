@@ -188,7 +188,7 @@ export async function runOnce<T>(
 ): Promise<OnceAnswer<T>> {
   if (begun.outcome !== 'run') return begun as OnceAnswer<T>;
   const { run } = begun;
-  const stop = stayAlive(core.by);
+  const stop = stayAlive(core.surroundings);
   try {
     const result = await begun.work(work).catch(async (error: unknown) => {
       await begun.release();
@@ -234,7 +234,7 @@ async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: 
   const hasResult = 'result' in sent;
   let tries = 0;
   try {
-    const answer = await persist(core.by, { timeoutMs }, () => {
+    const answer = await persist(core.surroundings, { timeoutMs }, () => {
       tries += 1;
       return attempt(core, 'onceComplete', sent, { ms: timeoutMs / 2 });
     });

@@ -100,16 +100,16 @@ const settleReservation = (core: Core, key: string, reservation: string, how: Se
   insist(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, { timeoutMs: RELEASE_MS });
 
 async function reserveStart(core: Core, reserving: Reserving): Promise<RateStart> {
-  const { by } = core;
+  const { surroundings } = core;
   const { key, options } = reserving;
-  const startedAt = moment(by);
+  const startedAt = moment(surroundings);
   const { reservation, startAt, waitMs, rateChanged } = await reserveInTime(core, reserving, startedAt);
-  const answeredAt = by.monotonic();
+  const answeredAt = surroundings.monotonic();
   const settle = (how: Settlement) => settleReservation(core, key, reservation, how);
   try {
     // The monotonic clock counts, because the wall clock may be set forward. The loop is there because timers may fire early.
-    for (let leftMs = waitMs; leftMs > 0; leftMs = answeredAt + waitMs - by.monotonic())
-      await sleep(by, leftMs, options.signal);
+    for (let leftMs = waitMs; leftMs > 0; leftMs = answeredAt + waitMs - surroundings.monotonic())
+      await sleep(surroundings, leftMs, options.signal);
     options.signal?.throwIfAborted();
   } catch (reason) {
     await settle({ cancel: true }).catch(() => {});
@@ -117,7 +117,7 @@ async function reserveStart(core: Core, reserving: Reserving): Promise<RateStart
   }
   return {
     startAt,
-    waitedMs: Math.round(since(by, startedAt)),
+    waitedMs: Math.round(since(surroundings, startedAt)),
     rateChanged,
     settle: (units) =>
       settle({ units }).then(
@@ -135,17 +135,17 @@ async function reserveInTime(
   { key, holder, options }: Reserving,
   startedAt: Moment,
 ): Promise<AnswerOf<'rateReserve'>> {
-  const { by } = core;
+  const { surroundings } = core;
   const { waitMs = 0, timeoutMs, signal, settle, holder: _holder, waitUntil, ...terms } = options;
   const rates = ratesOf(terms);
   // All tries have the same id, so that a retry after a lost answer does not pay again.
-  const request = { key, holder, requestId: by.uuid(), rates, settle } as RequestOf<'rateReserve'>;
+  const request = { key, holder, requestId: surroundings.uuid(), rates, settle } as RequestOf<'rateReserve'>;
   for (;;) {
-    const leftMs = Math.max(0, waitMs - since(by, startedAt));
+    const leftMs = Math.max(0, waitMs - since(surroundings, startedAt));
     const waitSeconds = Math.min(maxWaitSeconds(rates, settle), Math.floor(leftMs / 1000));
     const send = () => attempt(core, 'rateReserve', { ...request, waitSeconds });
     try {
-      return await persist(by, { timeoutMs, signal }, send);
+      return await persist(surroundings, { timeoutMs, signal }, send);
     } catch (error) {
       // The last try may have made a reservation whose answer was lost. The same request receives it again, so that it can be cancelled.
       if (signal?.aborted && !isHoldfastError(error, 'RateExceeded'))
@@ -158,7 +158,7 @@ async function reserveInTime(
       // rest of the wait is still possible.
       const isPaused = cap?.limit === 0 && leftMs > 0;
       if (!isPaused && !(retryAfterMs <= leftMs % 1000)) throw error;
-      await sleep(by, Math.min(retryAfterMs, leftMs), signal);
+      await sleep(surroundings, Math.min(retryAfterMs, leftMs), signal);
     }
   }
 }
@@ -183,7 +183,7 @@ export async function underRates(
   startedAt: Moment,
 ): Promise<Lease> {
   const ending = signal ? AbortSignal.any([signal, lease.signal]) : lease.signal;
-  const leftMs = Math.max(0, waitMs - since(core.by, startedAt));
+  const leftMs = Math.max(0, waitMs - since(core.surroundings, startedAt));
   const options = { rates, settle, waitMs: leftMs, timeoutMs, signal: ending, waitUntil };
   try {
     const started = await start(core, lease.key, lease.holder, options);

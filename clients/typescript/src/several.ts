@@ -33,10 +33,7 @@ export interface Leases extends AsyncDisposable {
   release(): Promise<boolean>;
 }
 
-interface Tools {
-  by: Surroundings;
-  acquire(key: string, options: AcquireOptions): Promise<Lease>;
-}
+type Acquire = (key: string, options: AcquireOptions) => Promise<Lease>;
 
 const depthOf = (key: string): number => key.split('/').length;
 
@@ -58,14 +55,15 @@ export const inOrder = <Entry extends { key: string }>(entries: readonly Entry[]
  * wait for another lease; the errors of `acquire`. All acquired leases have then been released
  */
 export async function acquireAll(
-  { by, acquire }: Tools,
+  surroundings: Surroundings,
+  acquire: Acquire,
   entries: readonly LeaseEntry[],
   { waitMs = 0, signal, ...common }: LeasesOptions,
 ): Promise<Leases> {
   assertTimes({ waitMs });
   for (const [at, { key }] of entries.entries())
     if (entries.findIndex((one) => one.key === key) < at) throw invalidRequest('key', `${key} is in two entries`);
-  const startedAt = moment(by);
+  const startedAt = moment(surroundings);
   const controller = new AbortController();
   const acquired: Lease[] = [];
   const abort = () => controller.abort(signal?.reason);
@@ -73,7 +71,7 @@ export async function acquireAll(
   const checkAll = () => {
     for (const { signal: own } of acquired) if (own.aborted) controller.abort(own.reason);
   };
-  const stop = stayAlive(by);
+  const stop = stayAlive(surroundings);
   const releaseAll = async () => {
     signal?.removeEventListener('abort', abort);
     let confirmed = true;
@@ -91,7 +89,7 @@ export async function acquireAll(
   try {
     for (const { key, ...entry } of inOrder(entries)) {
       // A request may replace others only if it can wait, even for a moment.
-      const leftMs = Math.max(waitMs && 1, waitMs - since(by, startedAt));
+      const leftMs = Math.max(waitMs && 1, waitMs - since(surroundings, startedAt));
       const options = { ...common, ...entry, waitMs: leftMs, signal: controller.signal };
       const lease = await acquire(key, options as AcquireOptions);
       acquired.push(lease);

@@ -34,23 +34,23 @@ export const systemSurroundings: Surroundings = {
 /** One moment on both clocks. */
 export type Moment = readonly [wall: number, monotonic: number];
 
-export const moment = (by: Surroundings): Moment => [by.wall(), by.monotonic()];
+export const moment = (surroundings: Surroundings): Moment => [surroundings.wall(), surroundings.monotonic()];
 
 /**
  * Milliseconds since a moment, by the clock that advanced further: the wall clock may have been set back, and the monotonic clock may have stood still.
  */
-export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
-  Math.max(by.wall() - wall, by.monotonic() - monotonic);
+export const since = (surroundings: Surroundings, [wall, monotonic]: Moment): number =>
+  Math.max(surroundings.wall() - wall, surroundings.monotonic() - monotonic);
 
 /** Waits, and keeps the process alive. Rejects with the reason of the signal as soon as it aborts. */
-export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
-  interruptible(signal, (resolve) => by.after(ms, resolve));
+export const sleep = (surroundings: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
+  interruptible(signal, (resolve) => surroundings.after(ms, resolve));
 
 /** Keeps the process alive while only idle timers run, which Node does not wait for. @returns a function that lets the process end */
-export function stayAlive(by: Surroundings): () => void {
+export function stayAlive(surroundings: Surroundings): () => void {
   let cancel = () => {};
   const arm = () => {
-    cancel = by.after(MAX_TIMER_MS, arm);
+    cancel = surroundings.after(MAX_TIMER_MS, arm);
   };
   arm();
   return () => cancel();

@@ -38,14 +38,14 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
  * await expect(runNightly(holdfast)).rejects.toMatchObject({ code: 'LeaseHeld', holder: 'other' });
  */
 export class MemoryService {
-  readonly #by: Surroundings;
+  readonly #surroundings: Surroundings;
   readonly #keys = new Map<string, MemoryKey>();
   readonly #slots = new Map<string, MemoryOnce>();
   readonly #rates = new Map<string, MemoryRates>();
 
   /** @param surroundings the clock, the same object as for the client. The default is the clock of the system */
   constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
-    this.#by = surroundings;
+    this.#surroundings = surroundings;
   }
 
   /** The transport for `new Holdfast({ transport })`. */
@@ -66,7 +66,7 @@ export class MemoryService {
    */
   hold(key: string, { holder = 'another', ttlSeconds = YEAR_SECONDS, ...asked }: HoldOptions = {}): () => void {
     const one = this.#key(key);
-    const { leaseId } = one.acquire({ ...asked, key, holder, ttlSeconds, requestId: this.#by.uuid() });
+    const { leaseId } = one.acquire({ ...asked, key, holder, ttlSeconds, requestId: this.#surroundings.uuid() });
     return () => one.release(leaseId);
   }
 
@@ -83,19 +83,19 @@ export class MemoryService {
   }
 
   #key(key: string): MemoryKey {
-    const one = this.#keys.get(key) ?? new MemoryKey(key, this.#by);
+    const one = this.#keys.get(key) ?? new MemoryKey(key, this.#surroundings);
     this.#keys.set(key, one);
     return one;
   }
 
   #once(key: string): MemoryOnce {
-    const one = this.#slots.get(key) ?? new MemoryOnce(key, this.#by);
+    const one = this.#slots.get(key) ?? new MemoryOnce(key, this.#surroundings);
     this.#slots.set(key, one);
     return one;
   }
 
   #rate(key: string): MemoryRates {
-    const one = this.#rates.get(key) ?? new MemoryRates(key, this.#by);
+    const one = this.#rates.get(key) ?? new MemoryRates(key, this.#surroundings);
     this.#rates.set(key, one);
     return one;
   }
