@@ -238,15 +238,15 @@ function onMetric({ namespace, name, dimensions, statistic, periodSeconds, thres
 
 /** Counts the errors that callers receive: those of functions, and those of the gateway when it cannot start a function. */
 function onApiErrors(): Alarm {
-  const ofApi = (id: string, name: string) => seriesOf(id, ['AWS/ApiGateway', name], { ApiId: { Ref: 'HttpApi' } });
+  const apiSeries = (id: string, name: string) => seriesOf(id, ['AWS/ApiGateway', name], { ApiId: { Ref: 'HttpApi' } });
   return {
     description: 'More than 1 % of the requests to the API, and more than five in five minutes, are answered with 5xx',
     urgency: 'page',
     properties: {
       Metrics: [
         { Id: 'percent', Expression: 'IF(failed > 5, 100 * failed / requests, 0)' },
-        ofApi('failed', '5xx'),
-        ofApi('requests', 'Count'),
+        apiSeries('failed', '5xx'),
+        apiSeries('requests', 'Count'),
       ],
       Threshold: 1,
     },

@@ -48,7 +48,7 @@ const drawn = ({ title, lines, stat, periodSeconds = 60 }: Widget) => ({
 
 const SERVICE = ['service', `holdfast-\${stage}`];
 const own = (name: string, how: Drawing = {}): Line => ['Holdfast', name, ...SERVICE, { label: name, ...how }];
-const ofFunction = (name: string, one: string, how: Drawing = {}): Line => [
+const functionLine = (name: string, one: string, how: Drawing = {}): Line => [
   ...['Holdfast', name, ...SERVICE, 'function', one],
   { label: name, ...how },
 ];
@@ -61,16 +61,16 @@ function leases(): Widget[] {
       title: 'Grants',
       stat: 'SampleCount',
       lines: [
-        ofFunction('WaitedMs', 'acquire', { label: 'to callers' }),
+        functionLine('WaitedMs', 'acquire', { label: 'to callers' }),
         own('ParkedMs', { label: 'to parked tasks' }),
-        ofFunction('Success', 'release', { label: 'releases' }),
+        functionLine('Success', 'release', { label: 'releases' }),
       ],
     },
     {
       title: 'Waiting time (ms)',
       stat: 'p50',
       lines: [
-        ...percentiles((how) => ofFunction('WaitedMs', 'acquire', how), 'callers'),
+        ...percentiles((how) => functionLine('WaitedMs', 'acquire', how), 'callers'),
         ...percentiles((how) => own('ParkedMs', { yAxis: 'right', ...how }), 'tasks'),
         ...percentiles((how) => own('RateWaitMs', { yAxis: 'right', ...how }), 'rates'),
       ],
@@ -101,18 +101,18 @@ function leases(): Widget[] {
 
 function service(): Widget[] {
   const codes = Object.entries(ERRORS);
-  const ofStatus = (isMet: (status: number) => boolean) =>
+  const statusLines = (isMet: (status: number) => boolean) =>
     codes.filter(([, { status }]) => isMet(status)).map(([code]) => own(code));
-  const ofApi = (name: string, how: Drawing = {}): Line => ['AWS/ApiGateway', name, 'ApiId', `\${HttpApi}`, how];
+  const apiLine = (name: string, how: Drawing = {}): Line => ['AWS/ApiGateway', name, 'ApiId', `\${HttpApi}`, how];
   return [
-    { title: 'Refusals by code', stat: 'Sum', lines: ofStatus((status) => status < 500) },
-    { title: 'Faults', stat: 'Sum', lines: [own('Faults'), ...ofStatus((status) => status >= 500)] },
+    { title: 'Refusals by code', stat: 'Sum', lines: statusLines((status) => status < 500) },
+    { title: 'Faults', stat: 'Sum', lines: [own('Faults'), ...statusLines((status) => status >= 500)] },
     {
       title: 'API requests and latency (ms)',
       stat: 'Sum',
       lines: [
-        ...['Count', '4xx', '5xx'].map((name) => ofApi(name)),
-        ...['p50', 'p99'].map((stat) => ofApi('Latency', { stat, yAxis: 'right', label: `latency, ${stat}` })),
+        ...['Count', '4xx', '5xx'].map((name) => apiLine(name)),
+        ...['p50', 'p99'].map((stat) => apiLine('Latency', { stat, yAxis: 'right', label: `latency, ${stat}` })),
       ],
     },
   ];

@@ -34,9 +34,9 @@ export function configChange({
     values,
     kinds: ['ledger' as const],
   };
-  return { what: 'config', wanted: { v: next.v, payload }, update, read: ofLedger };
+  return { what: 'config', wanted: { v: next.v, payload }, update, read: ledgerConfigIn };
 }
 
 /** The config of a ledger. Null for the config of a graph source, which `isLedgerConfig` (conditions.ts) refuses. */
-const ofLedger = (item: Item | undefined): LedgerConfig | null =>
+const ledgerConfigIn = (item: Item | undefined): LedgerConfig | null =>
   item?.config_json === undefined ? ledgerConfigOf(item) : null;

@@ -16,14 +16,14 @@ import type { Verb } from '../verb.ts';
 
 const FROM: Options = { from: { value: 'FOLDER', help: 'the folder of the release (the folder of this command)' } };
 
-interface OfRelease extends Pick<Verb, 'summary' | 'example' | 'options'>, Partial<Pick<Verb, 'usage' | 'words'>> {
+interface ReleaseVerb extends Pick<Verb, 'summary' | 'example' | 'options'>, Partial<Pick<Verb, 'usage' | 'words'>> {
   /** The page that the help names. */
   page: string;
   command(commands: Commands, args: string[], folder: string): Promise<number>;
 }
 
 /** Makes a verb whose code is in the file `deploy.mjs` of a release, because that code needs the AWS SDK. */
-const ofRelease = ({ page, options, command, ...verb }: OfRelease): Verb => ({
+const releaseVerb = ({ page, options, command, ...verb }: ReleaseVerb): Verb => ({
   usage: '',
   words: [0, 0],
   isLocal: true,
@@ -36,7 +36,7 @@ const ofRelease = ({ page, options, command, ...verb }: OfRelease): Verb => ({
   },
 });
 
-export const deploy = ofRelease({
+export const deploy = releaseVerb({
   summary: 'deploy a release of Holdfast, or change the parameters of a deployment',
   page: 'deploy',
   options: DEPLOY_OPTIONS,
@@ -44,7 +44,7 @@ export const deploy = ofRelease({
   command: ({ deployCommand }, args, folder) => deployCommand(folder, args),
 });
 
-export const liftFences = ofRelease({
+export const liftFences = releaseVerb({
   summary: 'raise the fences of a restored table above all that were granted since the backup',
   page: 'operations',
   options: LIFT_OPTIONS,
@@ -52,7 +52,7 @@ export const liftFences = ofRelease({
   command: ({ liftFencesCommand }, args) => liftFencesCommand(args),
 });
 
-export const drain = ofRelease({
+export const drain = releaseVerb({
   summary: 'refuse new leases on a deployment, and wait until none is held',
   page: 'operations',
   options: DRAIN_OPTIONS,
@@ -60,7 +60,7 @@ export const drain = ofRelease({
   command: ({ drainCommand }, args) => drainCommand(args),
 });
 
-export const resume = ofRelease({
+export const resume = releaseVerb({
   summary: 'grant leases again after a drain',
   page: 'operations',
   options: RESUME_OPTIONS,
@@ -68,7 +68,7 @@ export const resume = ofRelease({
   command: ({ resumeCommand }, args) => resumeCommand(args),
 });
 
-export const parameters = ofRelease({
+export const parameters = releaseVerb({
   summary: 'list the parameters of a deployment that differ from their defaults',
   page: 'configuration',
   options: PARAMETERS_OPTIONS,
@@ -76,7 +76,7 @@ export const parameters = ofRelease({
   command: ({ parametersCommand }, args) => parametersCommand(args),
 });
 
-export const history = ofRelease({
+export const history = releaseVerb({
   summary: 'show who had a key, from the logs of a deployment',
   usage: 'KEY',
   words: [1, 1],
