@@ -79,8 +79,8 @@ export interface Turn extends Pick<LinePosition, 'position' | 'asleep'> {
 }
 
 /**
- * The assumed age of a third-party client's turn, which the record does not say. It brings the next waiter back about
- * each second.
+ * The assumed age of a third-party client's turn, which the record does not say. With this value, the next waiter
+ * asks again about once a second.
  */
 const THIRD_PARTY_AGE_MS = 16_000;
 

@@ -156,9 +156,9 @@ export class Lock {
   }
 
   /**
-   * Raises the mark for a waiter, unless the request has or had a grant.
+   * Raises the mark for a waiter, unless the request has or had a grant. `isMarked`: only if the key has a mark already.
+   * `isAsleep`: the caller has only a place.
    * @param how `again`: the arrivals already count the waiter
-   * @param options `isMarked`: only if the key has a mark already. `isAsleep`: the caller has only a place
    */
   async raiseMark(
     ticket: string,
