@@ -30,7 +30,7 @@ const REGION = /^[a-z]{2,}(-[a-z]+)+-\d{1,2}$/;
 /** How long it may take to resolve the host name and to connect, in milliseconds. */
 const CONNECT_MS = 5000;
 
-/** The errors for a region that does not exist, because its hosts do not have an address. */
+/** Errors of a host without an address, as in a region that does not exist, or of one that does not respond. */
 const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|TimeoutError/;
 
 /** What the SDK says if it finds no credentials. */
@@ -87,7 +87,7 @@ function checkRegion(region: string): void {
   if (!REGION.test(region)) throw new Refusal(`there is no region '${region}': a region is written like eu-west-1`);
 }
 
-/** The header `Date` has whole seconds, and the answer also needs time. */
+/** How far the clock of this machine may be off: the header `Date` has whole seconds, and the answer takes time. */
 const MAX_OFFSET_MS = 5000;
 
 /**

@@ -55,7 +55,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
   const record = shownRecord(rows, pointerStyle);
   const actual = record ? seenIn(record) : null;
   const count = branchesOf(rows);
-  if (count > 0) throw hasBranches(alias, count, actual);
+  if (count > 0) throw conflictOfBranches(alias, count, actual);
   throw conflict(alias, 'record', actual);
 }
 
@@ -69,7 +69,7 @@ async function existing({ dependencies, alias, call }: AliasWrite): Promise<Item
 /** How many branches began at the alias. `hasNoBranches` (conditions.ts) compares this number. */
 const branchesOf = ({ meta }: ItemsByConcern): number => Number(meta?.branches?.N ?? 0);
 
-function hasBranches(alias: Alias, count: number, actual: PurgeConflict | null): HoldfastError {
+function conflictOfBranches(alias: Alias, count: number, actual: PurgeConflict | null): HoldfastError {
   const detail = `${count} Fluree branches began at the alias: drop the branches with Fluree first`;
   return new HoldfastError('Conflict', detail, { alias: aliasText(alias), actual });
 }

@@ -74,7 +74,10 @@ interface Extension {
   values?: Item;
 }
 
-/** Extends by the ttl of the entry. DynamoDB adds the ttl, so no read comes first. */
+/**
+ * Extends by the ttl of the entry: `e` is its expiry, `t` its ttl in milliseconds and `u` in seconds
+ * (docs/protocols/records.md#entries). DynamoDB adds the ttl, so no read comes first.
+ */
 function keepTtl(path: string, now: number): Extension {
   const extension = { condition: isLastHeartbeatBefore(path, now), set: ['#h.e = :now + #h.t'] };
   if (path !== ALONE) return extension;
@@ -89,12 +92,12 @@ function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSe
   const values = { ':expires': integer(expiresAt), ':ttlMs': integer(ttlMs) };
   const extension = { condition: expiresBefore(path, expiresAt), set, values };
   if (path !== ALONE) return extension;
-  const seconds = { ...values, ':seconds': secondsOf(expiresAt) };
+  const withSeconds = { ...values, ':seconds': secondsOf(expiresAt) };
   if (isOnceRecord(key))
-    return { ...extension, set: [...set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`], values: seconds };
+    return { ...extension, set: [...set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`], values: withSeconds };
   return {
     ...extension,
     set: [...set, '#h.u = :ttlSeconds', `lease_expiry = ${orCapTtl(':seconds')}`],
-    values: { ...seconds, ':ttlSeconds': integer(ttlSeconds) },
+    values: { ...withSeconds, ':ttlSeconds': integer(ttlSeconds) },
   };
 }

@@ -95,15 +95,15 @@ async function takePosition(
   } = lockCall;
   const { clock, clockSkewMs, ids } = dependencies;
   const { ticket, number, deadline, presentUntil = deadline } = joining;
-  const hasPlace = joining.hasPlace && !joining.hasRow;
+  const hasOnlyPlace = joining.hasPlace && !joining.hasRow;
   const keepUntil = presentUntil + KEEP_POSITION_MS;
   if (ticket !== undefined && !Number.isNaN(parkedAtOf(ticket))) {
     const keeping = { asker: asked, ticket, deadline: presentUntil };
-    const kept = hasPlace ? undefined : await keepPosition(dependencies, keeping, call);
+    const kept = hasOnlyPlace ? undefined : await keepPosition(dependencies, keeping, call);
     if (kept?.cancelledAt !== undefined) throw errorOfFlagged(kept);
     // By a clock that is ahead, the row may have expired already, so another call may have counted the line without it.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
-    const place = hasPlace ? { number } : await ownPlace(lockCall, ticket);
+    const place = hasOnlyPlace ? { number } : await ownPlace(lockCall, ticket);
     const row = {
       ...asked,
       ticket,

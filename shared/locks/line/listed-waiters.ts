@@ -130,9 +130,10 @@ export async function readPosition(
   const [before, others] = [new Set<string>(), new Set<string>()];
   let [asleep, isBlocked] = [0, false];
   for (let [read, hasReadAllBefore] = [0, false]; ; read++) {
-    const { value: row, done: isEnd } = await rows.next();
+    const step = await rows.next();
     const position = before.size + 1;
-    if (isEnd) return { position, asleep, isBlocked, waiting: others.size, isWhole: row };
+    if (step.done) return { position, asleep, isBlocked, waiting: others.size, isWhole: step.value };
+    const row = step.value;
     const isMovedRow = row.ticket === moved;
     // Places sort last and by arrival. So after a place behind this caller, all waiters before it were read.
     hasReadAllBefore ||= isPlace(row) && row.ticket >= ticket && !isMovedRow;

@@ -221,8 +221,8 @@ async function passBoundGrants(
     if (!waiter) continue;
     const grant = { ...newGrantOf(waiter), previous: entry.previous };
     const change = { granted: 1, value: newMark(dependencies) };
-    const mark = keptMark({ record: current, next: undefined }, change);
-    const line = { record: current, hasOthers: true, conditions: areNotSuperseded([grant]), mark };
+    const nextMark = keptMark({ record: current, next: undefined }, change);
+    const line = { record: current, hasOthers: true, conditions: areNotSuperseded([grant]), mark: nextMark };
     const granting = {
       key,
       grants: [grant],
@@ -240,7 +240,7 @@ async function passBoundGrants(
   return current;
 }
 
-interface MarkedKey {
+interface EndingTaskGrant {
   entry: HolderEntry;
   waiter: WaitingTask;
 }
@@ -251,7 +251,7 @@ interface MarkedKey {
  */
 async function failTaskOfEndingGrant(
   dependencies: LeaseDependencies,
-  { record: { key }, entry, waiter, repaired }: Repair & MarkedKey,
+  { record: { key }, entry, waiter, repaired }: Repair & EndingTaskGrant,
   call: Call,
 ): Promise<void> {
   const error = leaseLost(key, whyEnding(entry));
@@ -270,7 +270,7 @@ const ASK_TASK_AFTER_MS = 60_000;
  * Takes a dead task out of the line, if it is the next waiter and keeps those behind it out
  * (docs/protocols/tasks.md#dead-tasks). To find out, sends it a heartbeat, after which Step Functions begins to count
  * the `HeartbeatSeconds` of its state again. If AWS throttles, the run stops asking.
- * @param asking `waiter`: the next waiter, which does not fit
+ * @param waiter the next waiter, which does not fit
  * @returns whether its row is gone
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable
  */

@@ -35,11 +35,14 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
   const current = capAt(record, { now, clockSkewMs });
   const cap = current && isBinding(current, [asked]) ? current : undefined;
-  const hasRoomAt = roomAt(record, asked, clockSkewMs);
+  const roomFrom = roomAt(record, asked, clockSkewMs);
   // If no end on record makes room, others took the room a moment ago, and may have left it again.
-  const roomInMs = Number.isFinite(hasRoomAt) ? Math.max(1, hasRoomAt - now) : cap ? CAPPED_MS : 1000;
+  const roomInMs = Number.isFinite(roomFrom) ? Math.max(1, roomFrom - now) : cap ? CAPPED_MS : 1000;
   const fields = {
-    ...{ key, holder, fence, expiresAt },
+    key,
+    holder,
+    fence,
+    expiresAt,
     used: weightShown(weightInUse(record, { now, clockSkewMs })),
     limit: asked.limit ?? limitOf(record),
     holders,
@@ -47,7 +50,7 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
   const [first] = byExpiry;
   const text = heldText({
     ...{ ...fields, cap, askedLimit: asked.limit, isBound: first !== undefined && isBound(first) },
-    refusedDespiteRoom: hasRoomAt > now ? undefined : mark === undefined ? 'free' : 'line',
+    refusedDespiteRoom: roomFrom > now ? undefined : mark === undefined ? 'free' : 'line',
   });
   return new HoldfastError('LeaseHeld', text, {
     ...fields,
@@ -79,8 +82,8 @@ export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 
  * broken or superseded.
  */
 export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
-  const isEnding = reason === 'broken' || reason === 'superseded';
-  const holder = isEnding ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
+  const wasEndedByOthers = reason === 'broken' || reason === 'superseded';
+  const holder = wasEndedByOthers ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
   const detail =
     reason === 'cancelled'
       ? 'an operator cancelled the waiter, or the caller withdrew it'
