@@ -24,7 +24,7 @@ import {
   requestName,
 } from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
-import { endAlone, secondsOf } from '../shared/locks/record/requests.ts';
+import { endAlone, secondsAttribute } from '../shared/locks/record/requests.ts';
 
 /** A lease without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
@@ -57,7 +57,7 @@ export async function acquire(key: string): Promise<string> {
           values: {
             ':g0': entryItem({ ...proof, version: randomUUID(), holder, expiresAt, ttlMs, acquiredAt, weight }),
             ...{ ':ours': text(OURS), ':fence': integer(acquiredAt), ':used': integer(weight) },
-            ':lease_expiry': secondsOf(expiresAt),
+            ':lease_expiry': secondsAttribute(expiresAt),
           },
         },
       ),
@@ -93,7 +93,7 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
       'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = if_not_exists(cap_ttl, :seconds) + #h.u',
     ...conditionFields(all(hasLeaseId(proven(leaseId)), isNotEnding(ALONE), isLastHeartbeatBefore(ALONE, now)), {
       names: entryAt(ALONE),
-      values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsOf(now) },
+      values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsAttribute(now) },
     }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

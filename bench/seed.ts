@@ -3,7 +3,7 @@ import { integer, text } from '../shared/aws/attributes.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, OURS, requestName } from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
-import { secondsOf } from '../shared/locks/record/requests.ts';
+import { secondsAttribute } from '../shared/locks/record/requests.ts';
 
 const BATCH = 25;
 const AT_A_TIME = 8;
@@ -61,7 +61,7 @@ function leaseOfAMinute(at: number, acquiredAt: number): Item {
   const [name, weight] = [requestName({ holder, requestId: `request-${at}` }), EXCLUSIVE_WEIGHT];
   const [id, version] = [`lease-${at}`, `version-${at}`];
   return {
-    ...{ key: text(seededKey(at)), lease_version: text(OURS), lease_expiry: secondsOf(expiresAt) },
+    ...{ key: text(seededKey(at)), lease_version: text(OURS), lease_expiry: secondsAttribute(expiresAt) },
     ...{ fence: integer(acquiredAt), used: integer(weight) },
     [ALONE]: entryItem({ name, path: ALONE, id, version, holder, expiresAt, ttlMs, acquiredAt, weight }),
   };

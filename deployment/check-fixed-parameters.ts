@@ -35,18 +35,22 @@ export function checkFixedParameters(template: CloudFormationTemplate, change: C
   const after = checkedIn(template, { ...next, ...pseudoValues });
   const changes = changesToAllow(checkedIn(deployed, { ...previous, ...pseudoValues }), after);
   const isKnown = ({ name }: ParameterChange) => name in (template.Parameters ?? {});
-  const other = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
-  const unknown = changes.filter((one) => !isKnown(one));
+  const notAllowed = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
+  const unknownToRelease = changes.filter((one) => !isKnown(one));
   // If the parameter is set to the own name, CloudFormation removes the table from the stack, and a new stack could not create it.
-  const same = Object.keys(own).filter(
+  const generatedNames = Object.keys(own).filter(
     (name) => !previous[name] && next[name] && next[name] === own[name] && !allowed.includes(name),
   );
   const lines = [
-    ...same.map((name) => `${name}=${own[name]} names what the stack has created itself: leave the parameter out`),
-    ...unknown.map(({ name, from }) => `${name}='${from}': this release does not have the parameter. ${UNKNOWN}`),
-    ...(other.length === 0 ? [] : ['this would change on a running stack:']),
-    ...other.map(({ name, from, to }) => `  ${name} from ${said(from, own[name])} to ${said(to, own[name])}`),
-    ...(other.length === 0 ? [] : WARNING),
+    ...generatedNames.map(
+      (name) => `${name}=${own[name]} names what the stack has created itself: leave the parameter out`,
+    ),
+    ...unknownToRelease.map(
+      ({ name, from }) => `${name}='${from}': this release does not have the parameter. ${UNKNOWN}`,
+    ),
+    ...(notAllowed.length === 0 ? [] : ['this would change on a running stack:']),
+    ...notAllowed.map(({ name, from, to }) => `  ${name} from ${said(from, own[name])} to ${said(to, own[name])}`),
+    ...(notAllowed.length === 0 ? [] : WARNING),
   ];
   if (lines.length > 0) throw new Refusal(lines.join('\n'));
   return changes.map(allowanceOf).join(' ');

@@ -24,11 +24,11 @@ interface SplitProps<T> {
 /** A list of keys, with the open key beside it. */
 export const Split = <T>({ label, polled, detail, children }: SplitProps<T>) => html`<${Trouble} polled=${polled} />
   <div class="split ${detail ? 'open' : ''}">
-    <section class="list" aria-label=${label}><${Loaded} polled=${polled} isSaid>${children}<//></section>
+    <section class="list" aria-label=${label}><${Loaded} polled=${polled} isProblemShown>${children}<//></section>
     ${detail}
   </div>`;
 
-/** A longer key may not fit into the two lines of the heading, in characters. */
+/** In characters: a longer key may not fit into the two lines of the heading. */
 const LONG_KEY = 60;
 
 export interface DetailProps {
@@ -70,7 +70,7 @@ export function Drawer<T>({ subject, route, list, ask, everyMs, children }: Draw
       <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
     </header>
     ${subject.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${subject}</p></details>`}
-    <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: T, at: number) => children(read, at, changed)}<//>
+    <${Loaded} polled=${polled} isProblemShown=${isListOut}>${(read: T, at: number) => children(read, at, changed)}<//>
     <${Seen} list=${route.view} subject=${subject} />
   </section>`;
 }

@@ -158,15 +158,15 @@ export function ProblemDetail({ problem }: { problem: Problem }) {
 interface LoadedProps<T> {
   polled: Polled<T>;
   /** True if the page already says why there is no answer. */
-  isSaid?: boolean;
+  isProblemShown?: boolean;
   children: (data: T, at: number) => ComponentChildren;
 }
 
 /** Shows the data of a poll, or why there is none yet. */
-export function Loaded<T>({ polled, isSaid = false, children }: LoadedProps<T>) {
+export function Loaded<T>({ polled, isProblemShown = false, children }: LoadedProps<T>) {
   const { data, at, problem } = polled;
   return html`
-    ${!isSaid && html`<${Trouble} polled=${polled} />`}
+    ${!isProblemShown && html`<${Trouble} polled=${polled} />`}
     ${data === undefined ? !problem && html`<p class="quiet" role="status">Reading…</p>` : children(data, at)}
   `;
 }

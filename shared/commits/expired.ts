@@ -35,14 +35,14 @@ export const COMMITS = tableSource<'commit' | 'firstSight'>({
   filter: (now) => all(any(isRecordRow, isObservation), any(ttlIsOver('ttl', now), ttlIsUnreadable('ttl'))),
   row: (item, now) => {
     const etag = item.etag?.S ?? '';
-    const ofSight = etag.startsWith(OBSERVATION_PREFIX);
+    const isFirstSight = etag.startsWith(OBSERVATION_PREFIX);
     const holder = holderNamed(idsOf(item.commit_id)[0]);
     const { atMs, fault } = readTtl(item.ttl, now);
     const writer = holder === null ? "another client's commit" : `commit ${holder}`;
-    const whose = ofSight ? "the note of when another client's record was first seen" : `the record of ${writer}`;
+    const whose = isFirstSight ? "the note of when another client's record was first seen" : `the record of ${writer}`;
     const what = atMs === undefined ? `it is ${whose}` : `${whose} is past its ttl`;
     return {
-      kind: ofSight ? 'firstSight' : 'commit',
+      kind: isFirstSight ? 'firstSight' : 'commit',
       key: { path: item.path?.S ?? '', etag },
       holder,
       ...agedBy(atMs, now),

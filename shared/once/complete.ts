@@ -9,7 +9,7 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { hasLeaseId } from '../locks/record/conditions.ts';
 import { proofOf } from '../locks/record/identity.ts';
 import { lostReason } from '../locks/record/refusals.ts';
-import { endAlone, orCapTtl } from '../locks/record/requests.ts';
+import { capTtlOr, endAlone } from '../locks/record/requests.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';
 import { onceRowOf } from './row-key.ts';
@@ -37,7 +37,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
       UpdateExpression:
         'SET done_slot = slot, done_at = :now, done_by = :id, done_holder = #h.h, done_fence = fence, #result = :result, ' +
         'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, ' +
-        `lease_expiry = ${orCapTtl(':seconds')} + #h.u, ` +
+        `lease_expiry = ${capTtlOr(':seconds')} + #h.u, ` +
         `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
       // The holder of an expired grant that nobody has taken over may store its result, just as a heartbeat revives a
       // lease.

@@ -60,8 +60,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'third-party clients take a held key for held',
     changes: [
       change(
-        "[...extension.set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`]",
-        "[...extension.set, `lease_expiry = ${orCapTtl(':seconds')}`]",
+        "[...extension.set, `lease_expiry = ${capTtlOr(':seconds')} + #h.u`]",
+        "[...extension.set, `lease_expiry = ${capTtlOr(':seconds')}`]",
       ),
     ],
     only: 'leases',

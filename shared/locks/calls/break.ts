@@ -108,8 +108,8 @@ async function endAndHandOff(
   call: Call,
 ): Promise<Written> {
   const written = await endGrant(dependencies, { key, proof: entry, brokenFence: entry.fence, seenVersion }, call);
-  const { won, record, isHandedOff } = written;
-  if (won && !isHandedOff) await handOffToLine(dependencies, { record, ticket: entry.ticket }, call);
+  const { won, record, hasServedLine } = written;
+  if (won && !hasServedLine) await handOffToLine(dependencies, { record, ticket: entry.ticket }, call);
   return written;
 }
 

@@ -10,7 +10,7 @@ import { type Cap, capView, isNotCapped } from '../record/capped.ts';
 import { isOnceRecord } from '../record/identity.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
-import { readKey, secondsOf, ttlAfter, updateKey, type WritePart } from '../record/requests.ts';
+import { readKey, secondsAttribute, ttlAfter, updateKey, type WritePart } from '../record/requests.ts';
 import { keySummary } from '../record/views.ts';
 import type { CapInput } from './inputs.ts';
 import { waitingBy } from './list-keys.ts';
@@ -156,7 +156,7 @@ function updateFor(
       };
   // On the record of a third-party client, the TTL attribute is the expiry of that client's lease.
   const isTheirs = lastRecord?.thirdParty !== undefined;
-  const retention = secondsOf(commandedAt + fenceRetentionSeconds * 1000);
+  const retention = secondsAttribute(commandedAt + fenceRetentionSeconds * 1000);
   const [expiry, value] = lifts && !hasCap ? ['if_not_exists(lease_expiry, :expiry)', retention] : [':expiry', far];
   return {
     set: [...Object.keys(named).map((name) => `${name} = :${name}`), ...(isTheirs ? [] : [`lease_expiry = ${expiry}`])],

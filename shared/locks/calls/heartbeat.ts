@@ -8,7 +8,7 @@ import { ALONE, isOnceRecord, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
 import { leaseLost, lostReason } from '../record/refusals.ts';
-import { orCapTtl, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import { capTtlOr, secondsAttribute, ttlAfter, updateKey } from '../record/requests.ts';
 import type { HeartbeatInput } from './inputs.ts';
 import type { LeaseGrant } from './types.ts';
 
@@ -81,8 +81,8 @@ interface Extension {
 function keepTtl(path: string, now: number): Extension {
   const extension = { condition: isLastHeartbeatBefore(path, now), set: ['#h.e = :now + #h.t'] };
   if (path !== ALONE) return extension;
-  const set = [...extension.set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`];
-  return { ...extension, set, values: { ':seconds': secondsOf(now) } };
+  const set = [...extension.set, `lease_expiry = ${capTtlOr(':seconds')} + #h.u`];
+  return { ...extension, set, values: { ':seconds': secondsAttribute(now) } };
 }
 
 /** Extends by another ttl, which becomes the ttl of the grant. */
@@ -92,12 +92,12 @@ function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSe
   const values = { ':expires': integer(expiresAt), ':ttlMs': integer(ttlMs) };
   const extension = { condition: expiresBefore(path, expiresAt), set, values };
   if (path !== ALONE) return extension;
-  const withSeconds = { ...values, ':seconds': secondsOf(expiresAt) };
+  const withSeconds = { ...values, ':seconds': secondsAttribute(expiresAt) };
   if (isOnceRecord(key))
-    return { ...extension, set: [...set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`], values: withSeconds };
+    return { ...extension, set: [...set, `lease_expiry = ${capTtlOr(':seconds')} + #h.u`], values: withSeconds };
   return {
     ...extension,
-    set: [...set, '#h.u = :ttlSeconds', `lease_expiry = ${orCapTtl(':seconds')}`],
+    set: [...set, '#h.u = :ttlSeconds', `lease_expiry = ${capTtlOr(':seconds')}`],
     values: { ...withSeconds, ':ttlSeconds': integer(ttlSeconds) },
   };
 }

@@ -28,14 +28,14 @@ export function releaseGrant(dependencies: LeaseDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
     const proof = proofOf(leaseId);
     if (!proof) return { key, released: false, reason: 'unknown' };
-    const quick =
-      ticketOfLeaseId(leaseId) === undefined ? undefined : await releaseByLine(dependencies, { key, leaseId }, call);
-    if (quick === 'handedOff') return { key, released: true };
-    const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof }, call);
+    const quickOutcome =
+      ticketOfLeaseId(leaseId) === undefined ? undefined : await releaseQuickly(dependencies, { key, leaseId }, call);
+    if (quickOutcome === 'handedOff') return { key, released: true };
+    const { won, record, unanswered, hasServedLine } = await endGrant(dependencies, { key, proof }, call);
     const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof);
-    const isInDoubt = unanswered || quick === 'unanswered';
+    const isInDoubt = unanswered || quickOutcome === 'unanswered';
     // An earlier call of this release may have exited before its hand-off.
-    const mustHandOff = won ? !isHandedOff : isInDoubt && reason === 'released';
+    const mustHandOff = won ? !hasServedLine : isInDoubt && reason === 'released';
     if (mustHandOff) await handOffToLine(dependencies, { record, isReleased: won }, call);
     if (won) return { key, released: true };
     if (reason === 'released') return { key, released: true };
@@ -48,9 +48,9 @@ export function releaseGrant(dependencies: LeaseDependencies) {
  * Releases a grant that was made while others were in line, and hands the key off in the same write
  * (docs/protocols/queue.md#quick-release).
  */
-async function releaseByLine(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
-  const { releaseInLine: quick } = await import('../line/quick-release.ts');
-  return quick(dependencies, input, call);
+async function releaseQuickly(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
+  const { quickRelease } = await import('../line/quick-release.ts');
+  return quickRelease(dependencies, input, call);
 }
 
 /**
@@ -78,8 +78,8 @@ interface GrantToRelease {
   seenVersion?: string | undefined;
 }
 
-/** `isHandedOff`: the write has served the line too. */
-type ReleaseWritten = Written & { isHandedOff?: boolean };
+/** `hasServedLine`: the write has served the line too. */
+type ReleaseWritten = Written & { hasServedLine?: boolean };
 
 /** How many writes may lose because another call has changed the exclusive grant or the mark. */
 const MAX_RELEASE_TRIES = 20;
@@ -109,7 +109,7 @@ export async function endGrant(
     const toEnd = [{ entry, how, operator: brokenFence === undefined ? undefined : operatorOf(call) } as const];
     const { record: current, endedForGood, unanswered } = await handOff(dependencies, { record, toEnd }, call);
     isInDoubt ||= unanswered === true;
-    if (endedForGood) return { won: true, record: current, unanswered: isInDoubt, isHandedOff: true };
+    if (endedForGood) return { won: true, record: current, unanswered: isInDoubt, hasServedLine: true };
   }
 }
 

@@ -97,10 +97,10 @@ async function endOwn(
   call: Call,
 ): Promise<'ended' | 'changed' | 'inDoubt'> {
   const { name, ticket } = entry;
-  const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof: entry }, call);
+  const { won, record, unanswered, hasServedLine } = await endGrant(dependencies, { key, proof: entry }, call);
   // An earlier try of the SDK may have ended the grant.
   if (!won && !(unanswered && endOfRequest(record, name) === 'released')) return unanswered ? 'inDoubt' : 'changed';
-  if (!isHandedOff) await handOffToLine(dependencies, { record, ticket }, call);
+  if (!hasServedLine) await handOffToLine(dependencies, { record, ticket }, call);
   return 'ended';
 }
 

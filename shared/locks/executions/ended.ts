@@ -12,7 +12,7 @@ import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { setting, writeNewVersion } from '../record/continuing-grants.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
-import { executionAt, readKey, secondsOf, ttlOfRecord } from '../record/requests.ts';
+import { executionAt, readKey, secondsAttribute, ttlOfRecord } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
 import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
@@ -294,7 +294,11 @@ async function giveGrace(
 ): Promise<boolean> {
   const { path, execution = '', graceMs = 0 } = entry;
   const isTimed = isBound(entry) && path === ALONE;
-  const { set, values } = setting({ e: integer(until), g: text(execution), ...(isTimed && { u: secondsOf(graceMs) }) });
+  const { set, values } = setting({
+    e: integer(until),
+    g: text(execution),
+    ...(isTimed && { u: secondsAttribute(graceMs) }),
+  });
   const update = {
     ...{ key, entry, values, set: isBound(entry) ? [...set, '#h.t = #h.n'] : set },
     remove: [executionAt(path), '#h.y', '#h.n', '#h.j', '#h.z'],

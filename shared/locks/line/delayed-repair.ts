@@ -14,8 +14,8 @@ import { isOverdue, isTask, readWaiters, type Waiter } from './waiters.ts';
 
 /** While holders extend their grants, the repairs of their line are at least this far apart. */
 const AGAIN_AFTER_SECONDS = 10;
-/** The clock of the function that receives a message may be behind the clock of the function that sent it. */
-const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
+/** How far a noted arrival may be from the wanted one and still count: the clocks of sender and receiver differ. */
+const NOTE_TOLERANCE_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
 /** How many callers before the first task make a delayed repair unnecessary: callers poll, and hand off. */
 const MAX_CALLERS_READ = 100;
 
@@ -29,7 +29,7 @@ interface BlockedWaiter {
  * When enough grants will have expired for a waiter. Infinite if no expiry makes enough room: the schedule ends bound
  * grants, and serves keys that third-party clients hold.
  */
-const endOfHolders = ({ record, asked }: BlockedWaiter): number =>
+const roomFreeAt = ({ record, asked }: BlockedWaiter): number =>
   record.thirdParty
     ? Number.POSITIVE_INFINITY
     : roomAt({ ...record, entries: record.entries.filter((entry) => !isBound(entry)) }, asked, 0);
@@ -40,7 +40,7 @@ export async function sendRepairAtRoom(
   waiting: BlockedWaiter,
   call: Call,
 ): Promise<void> {
-  const endsAt = endOfHolders(waiting);
+  const endsAt = roomFreeAt(waiting);
   if (Number.isFinite(endsAt)) await sendRepairAt(dependencies, { key: waiting.record.key, endsAt }, call);
 }
 
@@ -58,14 +58,15 @@ export async function sendNextRepair(
 ): Promise<void> {
   const { clock, clockSkewMs, repairLater } = dependencies;
   const { key } = record;
-  const endsAt = endOfHolders({ record, asked: newGrantOf(next) });
+  const endsAt = roomFreeAt({ record, asked: newGrantOf(next) });
   if (!repairLater || !Number.isFinite(endsAt)) return;
   const now = clock.now();
   const delaySeconds = delayUntil(endsAt + clockSkewMs, now, AGAIN_AFTER_SECONDS);
   const arrivesAt = now + delaySeconds * 1000;
   // A noted message that arrives much later, for example for the end of an earlier grant, would leave the task waiting
   // for too long.
-  const isNoted = ({ repairAt = 0 }: KeyRecord) => repairAt > now + EARLY_MS && repairAt <= arrivesAt + EARLY_MS;
+  const isNoted = ({ repairAt = 0 }: KeyRecord) =>
+    repairAt > now + NOTE_TOLERANCE_MS && repairAt <= arrivesAt + NOTE_TOLERANCE_MS;
   if (isNoted(record) || !(await isTaskWaiting(dependencies, record, call))) return;
   const update = {
     key,
@@ -75,8 +76,8 @@ export async function sendNextRepair(
     }),
     values: {
       ':repairAt': integer(arrivesAt),
-      ':soon': integer(now + EARLY_MS),
-      ':late': integer(arrivesAt + EARLY_MS),
+      ':soon': integer(now + NOTE_TOLERANCE_MS),
+      ':late': integer(arrivesAt + NOTE_TOLERANCE_MS),
     },
   };
   const { won, record: current, unanswered } = await updateKey(dependencies, update, call);

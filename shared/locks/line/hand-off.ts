@@ -10,14 +10,14 @@ import { LineReading } from './line-reading.ts';
 import { findNext, MAX_GONE_TASKS, MAX_REMOVALS, type NextGrant, type NextInLine } from './next.ts';
 import { logFailedHandOff, logGrants } from './notify.ts';
 import { notifyGranted, type Versions } from './notify-granted.ts';
-import { isHandedOffWithBefore } from './pace.ts';
+import { earlierReleaseHandsOff } from './pace.ts';
 import { deleteWaiter, type Waiter } from './waiters.ts';
 
 // Exported from here too, because a plain acquire that meets a mark already loads this file: a further import would
 // make the bundler add a chunk, and each bundle larger.
-export { isHandedOff } from './pace.ts';
+export { mayBeHandingOff } from './pace.ts';
 
-export interface HandedOff {
+export interface HandOffOutcome {
   /** The tickets that received grants. */
   granted: string[];
   /**
@@ -76,7 +76,7 @@ export async function handOff(
   dependencies: LeaseDependencies,
   handingOff: HandOffOptions,
   call: Call,
-): Promise<HandedOff> {
+): Promise<HandOffOutcome> {
   const soFar: OutcomeSoFar = {};
   return serveWhileRoom(dependencies, { ...handingOff, soFar }, call).catch((error) => {
     // The caller wanted its grant to end, and the grant has ended. The schedule repeats what failed after that.
@@ -87,7 +87,7 @@ export async function handOff(
 }
 
 /** The part of the outcome that stays true even if the hand-off fails later. */
-type OutcomeSoFar = Pick<HandedOff, 'endedForGood' | 'ownVersion' | 'unanswered'>;
+type OutcomeSoFar = Pick<HandOffOutcome, 'endedForGood' | 'ownVersion' | 'unanswered'>;
 
 interface HandOffProgress {
   record: KeyRecord;
@@ -108,11 +108,11 @@ const ticketsOf = ({ nextGrants }: NextInLine): string[] => nextGrants.map(({ wa
 /** Whether the write makes an exclusive grant, which leaves no room for another waiter. */
 const servesAlone = ({ nextGrants }: NextInLine): boolean => nextGrants.some(({ grant }) => isAloneIn(grant));
 
-const handedOff = (
+const handOffOutcome = (
   { granted, record, soFar }: HandOffProgress,
-  end: HandedOff['end'],
+  end: HandOffOutcome['end'],
   line?: NextInLine,
-): HandedOff => ({
+): HandOffOutcome => ({
   ...{
     granted,
     end,
@@ -135,7 +135,7 @@ async function serveWhileRoom(
     soFar,
   }: HandOffOptions & { soFar: OutcomeSoFar },
   call: Call,
-): Promise<HandedOff> {
+): Promise<HandOffOutcome> {
   const granted = justGranted ? ticketsOf(justGranted.line) : [...served];
   const toEnd = justGranted
     ? await notifyGranted(dependencies, { ...justGranted, record, unnotified }, call)
@@ -201,13 +201,13 @@ async function serve(
   dependencies: LeaseDependencies,
   { progress, line }: HandOffRound,
   call: Call,
-): Promise<HandedOff | undefined> {
+): Promise<HandOffOutcome | undefined> {
   const { record } = progress;
   const isLineEmpty = line.nextGrants.length === 0 && !line.hasOthers;
   const toEnd = isLineEmpty ? progress.toEnd.filter(({ how }) => how !== 'expired') : progress.toEnd;
   const hasNothingToWrite =
     line.nextGrants.length === 0 && toEnd.length === 0 && !(isLineEmpty && record.mark !== undefined);
-  if (hasNothingToWrite) return handedOff(progress, isLineEmpty ? 'empty' : 'waits', line);
+  if (hasNothingToWrite) return handOffOutcome(progress, isLineEmpty ? 'empty' : 'waits', line);
   const now = dependencies.clock.now();
   const arrivalNumber = await progress.reading.numberOf(line.nextGrants.at(-1)?.waiter);
   const servesSelf = line.nextGrants.some(({ waiter }) => waiter.ticket === progress.ownTicket);
@@ -225,7 +225,7 @@ async function serve(
 }
 
 /** Continues after a lost write: another call has written first, or an earlier try of this write has landed. */
-function afterLoss({ progress, line, unanswered }: HandOffRound & { unanswered: boolean }): HandedOff | undefined {
+function afterLoss({ progress, line, unanswered }: HandOffRound & { unanswered: boolean }): HandOffOutcome | undefined {
   const { record, soFar } = progress;
   progress.lostWrites++;
   progress.toEnd = progress.toEnd.filter(({ entry }) => entryOf(record, entry.name)?.version === entry.version);
@@ -234,7 +234,7 @@ function afterLoss({ progress, line, unanswered }: HandOffRound & { unanswered: 
     soFar.unanswered = true;
     progress.granted.push(...taken);
   }
-  return taken.length > 0 ? handedOff(progress, 'waits') : undefined;
+  return taken.length > 0 ? handOffOutcome(progress, 'waits') : undefined;
 }
 
 interface ServedWrite extends HandOffRound {
@@ -246,7 +246,7 @@ async function afterWrite(
   dependencies: LeaseDependencies,
   { progress, line, ended, versions }: ServedWrite,
   call: Call,
-): Promise<HandedOff | undefined> {
+): Promise<HandOffOutcome | undefined> {
   const { record, reading, granted, ownTicket, unnotified, soFar } = progress;
   if (ended.some(({ how }) => isRemembered(how))) soFar.endedForGood = true;
   // The log line of this call names its own grant.
@@ -259,8 +259,8 @@ async function afterWrite(
   progress.toEnd = await notifyGranted(dependencies, { line, record, versions, unnotified }, call);
   progress.goneTasks += progress.toEnd.length;
   if (progress.toEnd.length > 0) return undefined;
-  if (!line.hasOthers) return handedOff(progress, 'empty');
-  return servesNoMore(progress, line, ended) ? handedOff(progress, 'waits', line) : undefined;
+  if (!line.hasOthers) return handOffOutcome(progress, 'empty');
+  return servesNoMore(progress, line, ended) ? handOffOutcome(progress, 'waits', line) : undefined;
 }
 
 /** Whether another round cannot serve anybody. */
@@ -326,7 +326,7 @@ async function leaveRest(
   dependencies: LeaseDependencies,
   { granted, record, toEnd, soFar }: RecordAndEnding & { granted: string[]; soFar: OutcomeSoFar },
   call: Call,
-): Promise<HandedOff> {
+): Promise<HandOffOutcome> {
   const mustEnd = toEnd.filter(({ how }) => how !== 'expired');
   if (mustEnd.length === 0) return { granted, end: 'left', record, ...soFar };
   const now = dependencies.clock.now();
@@ -355,6 +355,6 @@ export async function handOffAfter(
   { record, isReleased = false }: { record: KeyRecord; isReleased?: boolean | undefined },
   call: Call,
 ): Promise<void> {
-  if (isReleased && isHandedOffWithBefore(record, dependencies.clock.now())) return;
+  if (isReleased && earlierReleaseHandsOff(record, dependencies.clock.now())) return;
   await handOff(dependencies, { record }, call).catch(logFailedHandOff);
 }

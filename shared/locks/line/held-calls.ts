@@ -15,7 +15,7 @@ import type { HeldFor } from './expected.ts';
 
 const SEAT_RECORDS = 4;
 /** Callers cannot name keys that begin with `holdfast:`. */
-const heldCallKey = (nth: number): string => `holdfast:held:${nth}`;
+const seatRecordKey = (nth: number): string => `holdfast:held:${nth}`;
 const SEAT_TTL_SECONDS = 86_400;
 /** How much later than its deadline a call may end. */
 const LATE_MS = 1000;
@@ -93,7 +93,7 @@ async function takeSeat(
     const size = sizeOf(most, nth);
     const allowed = Math.max(1, Math.floor(size * SEAT_SHARE[heldFor]));
     const ownSeat = { nth, index, until };
-    const { won, item } = await writeHeldCall(dependencies, { ...ownSeat, ...taking(until, clock.now()) }, call);
+    const { won, item } = await writeSeat(dependencies, { ...ownSeat, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
     if (won && taken.size <= allowed) return ownSeat;
     if (won) await freeSeat(dependencies, ownSeat, call);
@@ -138,18 +138,18 @@ const taking = (until: number, now: number): SeatChange => ({
 /** Frees the seat of this call. If it has come free by itself, another call may have it now, with another `until`. */
 const freeSeat = (dependencies: LeaseDependencies, seat: HeldSeat, call: Call) => {
   const values = { ':until': integer(seat.until) };
-  return writeHeldCall(dependencies, { ...seat, update: 'REMOVE #seat', condition: '#seat = :until', values }, call);
+  return writeSeat(dependencies, { ...seat, update: 'REMOVE #seat', condition: '#seat = :until', values }, call);
 };
 
 /** @returns whether the write won, and the record after it */
-async function writeHeldCall(
+async function writeSeat(
   { dynamodb, table }: LeaseDependencies,
   { nth, index, update, condition: expression, values }: Omit<HeldSeat, 'until'> & SeatChange,
   call: Call,
 ): Promise<{ won: boolean; item: Item | undefined }> {
   const command = new UpdateItemCommand({
     TableName: table,
-    Key: { key: text(heldCallKey(nth)) },
+    Key: { key: text(seatRecordKey(nth)) },
     UpdateExpression: update,
     ...conditionFields({ expression, names: { '#seat': `s${index}` }, values }),
     ReturnValues: 'ALL_NEW',

@@ -54,7 +54,7 @@ export interface MarkWritten extends GrantWritten {
   lineOut?: number | undefined;
 }
 
-export interface LineHandedOff {
+export interface LineHandOffOutcome {
   /** The waiters that received grants. */
   served: readonly string[];
   /**
@@ -196,7 +196,7 @@ export class Lock {
   }
 
   /** Serves the next waiters. @param ownTicket the ticket of the call that hands off, if it is in line */
-  async handOff(record: KeyRecord, ownTicket?: string): Promise<LineHandedOff> {
+  async handOff(record: KeyRecord, ownTicket?: string): Promise<LineHandOffOutcome> {
     const unnotified = new Set<string>();
     // The call is alive, so an exclusive grant to itself has the whole ttl at once, and does not need a claim.
     const alive = this.isAlone ? ownTicket : undefined;
@@ -227,9 +227,9 @@ export class Lock {
     const entry = this.#entry(record);
     if (!entry) return;
     const giving = { key: this.#request.key, proof: entry };
-    const { record: current, isHandedOff } = await endGrant(this.#dependencies, giving, this.#call);
+    const { record: current, hasServedLine } = await endGrant(this.#dependencies, giving, this.#call);
     // Hand off even after a lost write: an earlier try whose response was lost may have ended the grant.
-    if (!isHandedOff) await handOffToLine(this.#dependencies, { record: current }, this.#call);
+    if (!hasServedLine) await handOffToLine(this.#dependencies, { record: current }, this.#call);
   }
 
   /** How long the call pauses before its next poll, in milliseconds. No promise depends on it. */

@@ -280,7 +280,7 @@ const isRecent = (at: number | undefined, now: number): boolean => at !== undefi
  * no: a task does not poll, so nobody would notice a release that crashed. After an exclusive grant the answer is no
  * too, because its end and the hand-off are one write.
  */
-export const isHandedOff = (record: KeyRecord, now: number): boolean =>
+export const mayBeHandingOff = (record: KeyRecord, now: number): boolean =>
   !record.isFreeForThirdParties && isRecent(record.freedAt, now) && isCallNext(record);
 
 /**
@@ -288,7 +288,7 @@ export const isHandedOff = (record: KeyRecord, now: number): boolean =>
  * written. If there was room before this release, the earlier call has not finished its hand-off, and goes on while
  * there is room.
  */
-export const isHandedOffWithBefore = (record: KeyRecord, now: number): boolean =>
+export const earlierReleaseHandsOff = (record: KeyRecord, now: number): boolean =>
   isRecent(record.freedBefore, now) &&
   record.usedBefore !== undefined &&
   record.lastLimit !== undefined &&

@@ -10,7 +10,7 @@ import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.
 import { isNoneMoved, leftToSleepers, shortNamesOf } from '../record/mark.ts';
 import { entryOfNew } from '../record/new-entries.ts';
 import { entryOf, isAloneIn } from '../record/record.ts';
-import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
+import { endAlone, ringAfter, secondsAttribute, updateKey, type Written } from '../record/requests.ts';
 import { FIRST_PAGE, MAX_NAMED, type NextInLine, newGrantOf } from './next.ts';
 import { canNotify, logGrants } from './notify.ts';
 import {
@@ -32,7 +32,7 @@ import {
  * handed off already
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
  */
-export async function releaseInLine(
+export async function quickRelease(
   dependencies: LeaseDependencies,
   { key, leaseId }: ReleaseInput,
   call: Call,
@@ -211,7 +211,7 @@ async function writeQuickHandOff(
         ...(execution !== undefined && { ':execution': text(execution) }),
         ...ring.values,
       },
-      ttl: secondsOf(now + grant.ttlMs),
+      ttl: secondsAttribute(now + grant.ttlMs),
     },
     call,
   );

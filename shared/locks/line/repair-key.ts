@@ -259,8 +259,8 @@ async function failTaskOfEndingGrant(
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome !== 'accepted') return;
   const ends = { key, proof: entry, brokenFence: entry.fence, seenVersion: entry.version };
-  const { won, record, isHandedOff } = await endGrant(dependencies, ends, call);
-  if (won && !isHandedOff) await handOffToLine(dependencies, { record }, call);
+  const { won, record, hasServedLine } = await endGrant(dependencies, ends, call);
+  if (won && !hasServedLine) await handOffToLine(dependencies, { record }, call);
 }
 
 /** A task is worth a question only if it has waited for longer than most next waiters do. */

@@ -11,7 +11,7 @@ import { entryOf, type HolderEntry, isBound } from './record.ts';
 import {
   executionAt,
   type KeyUpdate,
-  secondsOf,
+  secondsAttribute,
   ttlOfRecord,
   updateKey,
   type WritePart,
@@ -195,7 +195,7 @@ function extendUnderNewVersion(
     // grant.
     ...((isFull || !isBound(entry)) && { b: integer(expiresAt - ttlMs), e: integer(expiresAt) }),
     ...(isFull && { t: integer(ttlMs), a: integer(now) }),
-    ...(isFull && entry.path === ALONE && { u: secondsOf(ttlMs) }),
+    ...(isFull && entry.path === ALONE && { u: secondsAttribute(ttlMs) }),
     ...(isAnswered && { r: integer(now) }),
   });
   const update = {

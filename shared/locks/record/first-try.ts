@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { HandedOff } from '../line/hand-off.ts';
+import type { HandOffOutcome } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MAX_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
@@ -203,9 +203,9 @@ async function handOffIfAny(
   dependencies: LeaseDependencies,
   record: KeyRecord,
   call: Call,
-): Promise<Pick<HandedOff, 'record' | 'isLeftToSleepers'> | 'empty'> {
-  const { handOff, isHandedOff } = await import('../line/hand-off.ts');
-  if (isHandedOff(record, dependencies.clock.now())) return { record };
+): Promise<Pick<HandOffOutcome, 'record' | 'isLeftToSleepers'> | 'empty'> {
+  const { handOff, mayBeHandingOff } = await import('../line/hand-off.ts');
+  if (mayBeHandingOff(record, dependencies.clock.now())) return { record };
   const handed = await handOff(dependencies, { record }, call);
   const { end, granted, record: current } = handed;
   const isTaken = granted.length > 0 && current.entries.some(({ path }) => path === ALONE);

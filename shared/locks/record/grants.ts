@@ -22,7 +22,15 @@ import {
 import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING_SIZE, remember } from './identity.ts';
 import { entryOfNew } from './new-entries.ts';
 import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
-import { endAlone, ringAfter, secondsOf, ttlAfter, updateKey, type WritePart, type Written } from './requests.ts';
+import {
+  endAlone,
+  ringAfter,
+  secondsAttribute,
+  ttlAfter,
+  updateKey,
+  type WritePart,
+  type Written,
+} from './requests.ts';
 import { type GrantToEnd, isRemembered, weightOf } from './room.ts';
 
 /** How many grants a write ends at most, because DynamoDB limits an expression to 4 KB. */
@@ -99,7 +107,7 @@ export async function writeGrants(
       condition: conditionOf(dependencies, { ...write, isBlind }),
       names: Object.assign({}, ...parts.map(({ names }) => names)),
       values: Object.assign({}, ...parts.map(({ values }) => values)),
-      ttl: alone ? secondsOf(now + alone.ttlMs) : ttlAfter(now),
+      ttl: alone ? secondsAttribute(now + alone.ttlMs) : ttlAfter(now),
       ...(isBlind && { returns: 'ALL_OLD' as const }),
     },
     call,

@@ -17,10 +17,10 @@ const RECORD_TTL_SECONDS = 400 * 86_400;
 export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + RECORD_TTL_SECONDS);
 
 /**
- * The TTL attribute after a write. A cap keeps DynamoDB from deleting the record, whoever writes it last.
+ * The TTL of the cap if the record has one, or else `value`: a capped record must outlive its grants.
  * @param value the name of a value in epoch seconds
  */
-export const orCapTtl = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
+export const capTtlOr = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
 
 /**
  * When a key was last written, in epoch milliseconds, rounded up.
@@ -85,7 +85,7 @@ export async function updateKey(
   call: Call,
 ): Promise<Updated> {
   const { dynamodb, table } = dependencies;
-  const sets = ttl ? [...set, `lease_expiry = ${orCapTtl(':lease_expiry')}`] : set;
+  const sets = ttl ? [...set, `lease_expiry = ${capTtlOr(':lease_expiry')}`] : set;
   const all = { names, values: ttl ? { ...values, ':lease_expiry': ttl } : values };
   const command = new UpdateItemCommand({
     TableName: table,
@@ -150,11 +150,11 @@ export interface WritePart {
 }
 
 /** An expiry in epoch seconds, rounded up, as the Rust crate and the TTL of DynamoDB read it. */
-export const secondsOf = (expiresAt: number) => integer(Math.ceil(expiresAt / 1000));
+export const secondsAttribute = (expiresAt: number) => integer(Math.ceil(expiresAt / 1000));
 
 /**
- * The longest time of a write that cannot be late: another grant, its release, and the lease and deletion of a
- * third-party client are four requests, and take longer.
+ * A write that takes no longer than this cannot have missed other grants. For a fence to be lost, four requests must
+ * fit in between: a grant, its release, a third-party lease and its deletion. Four requests take longer.
  */
 const PROMPT_MS = 50;
 
@@ -166,7 +166,7 @@ export const isSlowWrite = (triedAt: number, now: number): boolean => now - trie
 
 /** The TTL attribute after a write that sets the expiry of an entry. */
 export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>
-  path === ALONE ? secondsOf(expiresAt) : ttlAfter(now);
+  path === ALONE ? secondsAttribute(expiresAt) : ttlAfter(now);
 
 /**
  * The attribute that stores the execution of a holder. An index finds exclusive holders by it. Shared holders are found
@@ -198,11 +198,11 @@ export function endAlone(
 ): WritePart {
   // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before it.
   const isForgotten = how === 'neverNotified' || (how === 'expired' && entry.claimTtlMs !== undefined);
-  const retention = isOnceRecord(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
+  const retention = isOnceRecord(key) ? {} : { ':retention': secondsAttribute(now + fenceRetentionSeconds * 1000) };
   return {
     set: [
       'freed_at = :now',
-      ...(isOnceRecord(key) ? [] : [`lease_expiry = ${orCapTtl(':retention')}`]),
+      ...(isOnceRecord(key) ? [] : [`lease_expiry = ${capTtlOr(':retention')}`]),
       ...(isForgotten ? [] : [`${alias}.p = :ended`]),
       ...(operator === undefined ? [] : [`${alias}.o = if_not_exists(${alias}.o, :operator)`]),
     ],
