@@ -37,7 +37,7 @@ export function checkFixedParameters(template: CloudFormationTemplate, change: C
   const isKnown = ({ name }: ParameterChange) => name in (template.Parameters ?? {});
   const notAllowed = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
   const unknownToRelease = changes.filter((one) => !isKnown(one));
-  // If the parameter is set to the own name, CloudFormation removes the table from the stack, and a new stack could not create it.
+  // If the parameter names the table that the stack made itself, CloudFormation removes the table from the stack, and a new stack cannot create it.
   const generatedNames = Object.keys(own).filter(
     (name) => !previous[name] && next[name] && next[name] === own[name] && !allowed.includes(name),
   );

@@ -13,7 +13,7 @@ export interface WonIntent {
 /** Another writer was faster. The call must read the object again. */
 export interface LostIntent {
   won: false;
-  /** Whether the other writer probably still writes, so that the call should wait a little before. */
+  /** Whether the other writer probably still writes, so that the call should wait a little before it reads again. */
   underWay: boolean;
   obstacle?: undefined;
 }

@@ -57,8 +57,8 @@ function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condi
 }
 
 /**
- * The record has a lease of a third-party client that any caller may take over. Such a client stores whole seconds, in
- * the TTL attribute.
+ * The record has a third-party lease that has expired, or one whose end nobody can read. Such a client stores whole
+ * seconds, in the TTL attribute.
  */
 function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
   const cut = now - clockSkewMs;

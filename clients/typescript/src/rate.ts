@@ -39,7 +39,7 @@ export const ratesOf = (terms: RateTerms): readonly Rate[] => ('rates' in terms 
 
 export type RateOptions = RateTerms & {
   /**
-   * How late the start may be, in milliseconds. The default is 0: the call fails with RateExceeded unless the work may start at once. `Infinity` is as long as
+   * How late the start may be, in milliseconds. The default is 0: the call fails with RateExceeded unless the work may start at once. `Infinity` waits as long as
    * the service allows: a week, or with `settle` the longest period.
    */
   waitMs?: number | undefined;
@@ -65,8 +65,7 @@ export interface RateStart {
   /** How long the call took, in milliseconds. */
   readonly waitedMs: number;
   /**
-   * Both lists of rates, if the caller before named other rates; the faster rate counts. You are changing the rates, or callers disagree. Otherwise
-   * undefined.
+   * Set if the previous caller named other rates: both lists. The faster rate counts. Either you are changing the rates, or your callers disagree.
    */
   readonly rateChanged: AnswerOf<'rateReserve'>['rateChanged'];
   /**

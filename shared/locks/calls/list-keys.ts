@@ -51,7 +51,10 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }
 
-/** A list shows the oldest holder of each key, because which grant ends first changes with each heartbeat. */
+/**
+ * A list shows the oldest holder of each key, because heartbeats change which grant ends first. Sorted by expiry, it
+ * shows the holder whose grant ends first.
+ */
 const chosenFor = ({ holder, sort }: ListInput): Chosen => ({ holder, by: sort === 'expiry' ? 'end' : 'age' });
 
 /** Where a row stands in a sorted list: the value that the list is sorted by, which has no spaces, and the key. */
