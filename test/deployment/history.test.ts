@@ -177,7 +177,7 @@ describe('holdfast history', () => {
     await recorded(({ take }) => take({ key, holder: 'h' }));
     expect((await history(key, '--stage', 'prod')).rows).toHaveLength(2);
     const none = await history('nothing', '--stage', 'prod');
-    expect(none).toMatchObject({ code: 0, stderr: expect.stringContaining('no line of the log names nothing since ') });
+    expect(none).toMatchObject({ code: 0, stderr: expect.stringContaining('the logs do not name nothing since ') });
   });
 
   it.runIf(isFull)('history exits with 1 if the query fails, and with 64 for misuse', async () => {

@@ -182,7 +182,7 @@ def obey(command: Mapping[str, Any]) -> Json:
     assert session.kept is not None
     session.kept.check()
     session.kept.end()
-    return session.play(session.kept.release(session.kept.keeping.release_timeout))
+    return session.play(session.kept.release(session.kept.local.release_timeout))
 
 
 for line in sys.stdin:
