@@ -1,5 +1,5 @@
 /** What the main module exports for the other entries, and for the modules that it loads later. */
-export { acquireOrReadSlot as obtain } from './acquire.ts';
+export { acquireOrReadSlot } from './acquire.ts';
 export { assertTimes, attempt, insist, inTime, isTransient, persist } from './attempt.ts';
 export { invalidRequest, isHeld, leaseLost } from './errors.ts';
 export { escaped } from './query.ts';
