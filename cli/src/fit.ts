@@ -1,5 +1,5 @@
-/** The columns that a narrow terminal leaves out, in this order. `--json` and a pipe show all columns. */
-const MIN_NEEDED = ['WHY', 'EXPIRED', 'MODE', 'WEIGHT', 'KIND', 'UPDATED', 'FENCE', 'HELD', 'AGO'];
+/** The columns that a narrow terminal leaves out, the least needed first. `--json` and a pipe show all columns. */
+const LEFT_OUT_IN_ORDER = ['WHY', 'EXPIRED', 'MODE', 'WEIGHT', 'KIND', 'UPDATED', 'FENCE', 'HELD', 'AGO'];
 
 /** The gap between two columns. */
 export const GAP = '  ';
@@ -19,7 +19,7 @@ export function fitted(head: readonly string[], natural: readonly number[], most
   const least = natural.map((wide) => (wide > WHOLE ? SHORT : wide));
   const isOver = (wides: number[]) =>
     wides.reduce((sum, wide) => sum + (wide && wide + GAP.length), 0) > most + GAP.length;
-  for (const name of MIN_NEEDED) if (head.includes(name) && isOver(least)) least[head.indexOf(name)] = 0;
+  for (const name of LEFT_OUT_IN_ORDER) if (head.includes(name) && isOver(least)) least[head.indexOf(name)] = 0;
   const isTight = isOver(least);
   const widths = natural.map((wide, at) => (isTight || !least[at] ? (least[at] ?? 0) : wide));
   while (isOver(widths)) {
