@@ -69,7 +69,7 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): strin
     return [
       `the grant of ${key} with the fence ${fence} is ending`,
       last
-        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; if no heartbeat comes, the grant ends ${isBound ? 'when' : 'at'} ${until}`
+        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; at the latest, the grant ends ${isBound ? 'when' : 'at'} ${until}`
         : `no heartbeat has come since the grant: unless one comes, ${holder} may work until ${until}`,
     ];
   const broken = `the grant of ${holder} on ${key}, with the fence ${fence}, is broken`;
