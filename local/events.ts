@@ -77,7 +77,7 @@ export class Events {
     const answer = await this.#functions.invokeForEvent(lambda, { Records: [record(queue, message, count)] });
     const { batchItemFailures = [] } = Object(answer?.result);
     if (answer && batchItemFailures.length === 0) return;
-    if (count >= queue.maxDeliveries) console.error(`${queue.id}: gave up a message after ${count} tries`);
+    if (count >= queue.maxDeliveries) console.error(`${queue.id}: dropped a message after ${count} tries`);
     else this.#after(queue.visibilitySeconds, () => this.#receive(queue, lambda, { message, count: count + 1 }));
   }
 

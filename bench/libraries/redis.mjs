@@ -26,7 +26,7 @@ await serve({
   },
 });
 
-/** Both libraries give up after a while, so a caller that wants to wait longer calls again. */
+/** Both libraries stop waiting after a while, so a caller that wants to wait longer calls again. */
 async function untilAcquired(acquire) {
   for (;;)
     try {

@@ -90,7 +90,7 @@ describe('a rule with a delay queue', () => {
       { ApproximateReceiveCount: '1' },
       { ApproximateReceiveCount: '2' },
     ]);
-    expect(complaints.mock.calls.at(-1)).toEqual(['LateQueue: gave up a message after 2 tries']);
+    expect(complaints.mock.calls.at(-1)).toEqual(['LateQueue: dropped a message after 2 tries']);
   });
 
   it('a rule gives a function at once what the transformer makes of the event', async () => {

@@ -57,7 +57,7 @@ export interface CommandHold {
   end(exitCode?: number): Promise<number | undefined>;
 }
 
-interface ClaimOptions {
+interface HoldOptions {
   options: AcquireOptions & { key: string };
   also: LeaseEntry[];
   slot: Slot | undefined;
@@ -72,7 +72,7 @@ interface ClaimOptions {
  */
 export async function acquireForCommand(
   service: Service,
-  asked: ClaimOptions,
+  asked: HoldOptions,
   output: Output,
 ): Promise<CommandHold | Exclude<Begun, BegunRun>> {
   const startedAt = moment(systemSurroundings);
@@ -87,7 +87,7 @@ export async function acquireForCommand(
 
 async function acquireLeaseOrSlot(
   service: Service,
-  { options, also, slot }: ClaimOptions,
+  { options, also, slot }: HoldOptions,
   output: Output,
 ): Promise<CommandHold | Exclude<Begun, BegunRun>> {
   if (slot === undefined) {

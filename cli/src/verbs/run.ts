@@ -69,11 +69,11 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   assertExecutable(args.command[0] ?? '', process.env.PATH);
   const signals = new Signals();
   const waiting = output.progress;
-  let claimed: CommandHold | undefined;
+  let hold: CommandHold | undefined;
   const service = connect({
     onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
     // While the command runs, only a loss is printed, and not each heartbeat without an answer.
-    onRetry: (why) => claimed ?? output.note(why),
+    onRetry: (why) => hold ?? output.note(why),
   });
   // The guard starts while the lease is acquired, to save time. At a terminal it starts later, because it takes the terminal away from this process.
   const guard = terminalShell() ? undefined : startGuard();
@@ -89,7 +89,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
       output.note(doneText(key, got));
       return 0;
     }
-    claimed = got;
+    hold = got;
   } catch (error) {
     if (guard) discard(guard);
     if (signals.exitCode !== undefined) return signals.exitCode;
@@ -100,11 +100,11 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   } finally {
     waiting.end();
   }
-  const { lease } = claimed;
+  const { lease } = hold;
   for (const one of lease.all) noteLimit(output, one);
 
   const mayContinue = () => lease.held;
-  const env = environment(claimed, settings().namespace, fenceName);
+  const env = environment(hold, settings().namespace, fenceName);
   let exitCode: number | undefined;
   try {
     const command = new Command(args.command, { env, remainingMs: lease.remainingMs, mayContinue, guard });
@@ -116,7 +116,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
         output.note(`the lease of ${lostKey(lease) ?? key} is lost (${reason}): the command is ended`),
     });
   } finally {
-    exitCode = await claimed.end(exitCode);
+    exitCode = await hold.end(exitCode);
   }
   return exitCode as number;
 }

@@ -229,7 +229,7 @@ export async function rate(
 /**
  * Runs a call in a step. After a transient error, suspends the execution and runs the call again.
  * @param act receives the problem of the try before
- * @returns the answer, or the error with the number of tries after which the call was given up
+ * @returns the answer, or the error of the last try with the number of tries
  */
 async function inSteps<T>(
   ctx: DurableContext,
@@ -296,7 +296,7 @@ async function waitInLine(
   const parked = await inSteps(ctx, 'park', key, park, request);
   const failure = 'failure' in parked ? parked.failure : undefined;
   if ('failure' in parked && parked.tries === 1) throw parked.failure;
-  // A try without an answer may be in line, and would be granted later. If this call stopped now, nobody would release that grant.
+  // A try without an answer may be in line, and would be granted later. If this call stopped now, no call would release that grant.
   if (failure) ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
   return JSON.parse(await Promise.resolve(grant).catch((error) => throwRefusal(key, error, failure)));
 }

@@ -36,7 +36,7 @@ T = TypeVar("T")
 Act = Callable[[Mapping[str, Any]], Any]
 """Makes one try. It receives the problem of the try before, or an empty mapping."""
 Outcome = tuple[Any, "HoldfastError | None", int]
-"""The answer, or the error with which the call was given up, and the number of tries."""
+"""The answer, or the error of the last try, and the number of tries."""
 
 MARGIN_SECONDS = 240
 """How long after the wait the callback times out: two minutes for the service to end the wait, and two for retries."""
@@ -288,7 +288,7 @@ def _wait_in_line(ctx: Any, client: Holdfast, key: str, options: Mapping[str, An
     if failure and tries == 1:
         raise failure
     if failure:
-        # A try without an answer may be in line, and would be granted later. If this call stopped now, nobody would
+        # A try without an answer may be in line, and would be granted later. If this call stopped now, no call would
         # release that grant.
         ctx.logger.warning("the request for %s may be in line: waiting for its callback: %s", key, failure)
     try:

@@ -33,16 +33,16 @@ class Command:
 
     The guard is a program of its own, and not a fork of this process, for three reasons. The interpreter may have
     loaded something with threads, such as a tracer, and a fork can block on their locks. A fork would have the memory
-    of this process, with its token. And a fork would have the same command line, so that somebody who kills the
+    of this process, with its token. And a fork would have the same command line, so that a user who kills the
     command by its name would kill the guard too.
     """
 
-    def __init__(self, may_go_on: Callable[[], bool]) -> None:
-        """Starts the guard. `may_go_on` returns whether a command that was stopped may continue."""
+    def __init__(self, may_continue: Callable[[], bool]) -> None:
+        """Starts the guard. `may_continue` returns whether a command that was stopped may continue."""
         self.exit_code: int | None = None
         self.failure: str | None = None
         self.was_signalled = False
-        self._may_go_on = may_go_on
+        self._may_continue = may_continue
         self._is_running = self._is_over = False
         self._early: list[int] = []
         self._name = ""
@@ -120,7 +120,7 @@ class Command:
 
     def resume(self) -> None:
         """Continues a command that was stopped. It gets the terminal if this process has the terminal again."""
-        if self._is_running and self._may_go_on():
+        if self._is_running and self._may_continue():
             self._hand_terminal(os.getpgrp(), self._guard.pid)
             self.signal(signal.SIGCONT)
 
