@@ -203,7 +203,7 @@ export async function withArena<T>(
       },
     });
   } finally {
-    for (const starting of started) // even those that are added meanwhile. If one does not come up, whoever started it gets the error
+    for (const starting of started) // the loop also reaches contestants that are added while it waits. A failed start is an error of its own caller
       await starting.then(
         (running) => running.stop(),
         () => {},
@@ -251,7 +251,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   child.on('error', (error) => {
     failure = error;
   });
-  child.stdin?.on('error', () => {}); // whoever waits for the answer learns that the process has ended
+  child.stdin?.on('error', () => {}); // `messages` reports the end of the process to the caller of `ask`
   const answers = messages(child, () => `${entry.name} ended: ${failure?.message ?? `exit code ${child.exitCode}`}`);
   await answers.next();
   return {

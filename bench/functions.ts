@@ -9,7 +9,7 @@ export async function builtFunction(folder: string) {
 }
 
 /**
- * The same in three steps, so that a clock can count only the time of the function.
+ * Prepares the event, calls the function, and reads its answer as three steps, so that a clock can count only the call.
  * @param as what the gateway makes of the event for another route or caller
  */
 export async function preparedFunction(

@@ -59,8 +59,8 @@ class Supposed {
 
 const line: Measurement = {
   name: 'line',
-  title: 'Callers in line: hand-off, take-over, and 64 for one key, next to the time of a bare write meanwhile',
-  method: `Only Holdfast's variants, one after the other. Hand-off: ${AT_A_TIME} keys at a time, ${REPETITIONS} times, each held for a second. Take-over: the same, with leases of ${CRASHED_TTL_SECONDS} s that nobody released. The 64 callers hold the key for 5 ms a turn. They come at once and want one turn each, or return for ten seconds, counted from when each has had a turn. Requests are counted in a separate run. A bare write is one of the bare SDK in another process, ten times a second`,
+  title: 'Callers in line: hand-off, take-over, and 64 for one key, beside a bare write',
+  method: `Only Holdfast's variants, one after the other. Hand-off: ${AT_A_TIME} keys at a time, ${REPETITIONS} times, each held for a second. Take-over: the same, with leases of ${CRASHED_TTL_SECONDS} s that are not released. The 64 callers hold the key for 5 ms a turn. They come at once and want one turn each, or return for ten seconds, counted from when each has had a turn. Requests are counted in a separate run. A bare write is one of the bare SDK in another process, ten times a second`,
   run: (options) =>
     withArena(options, async (arena) => {
       const bare = arena.entries.find(({ kind }) => kind === 'floor') as Entry;
@@ -93,7 +93,7 @@ interface Beside {
   supposed: Supposed;
 }
 
-/** @returns how long the bare SDK took for a write meanwhile */
+/** @returns how long the bare SDK took for a write while `act` ran */
 async function beside<Result>(floor: Running, act: () => Promise<Result>) {
   const bareMs: number[] = [];
   let isOver = false;

@@ -15,7 +15,7 @@ const cost: Measurement = {
   name: 'permitcost',
   title: 'Permits: what the service adds to the bare SDK, and the write units of a call by the number of holders',
   method:
-    'As for `overhead`, with the same two UpdateItems for a permit of eight that nobody else holds. The emulator reports requests and units, for holders with names of ten letters and without data',
+    'As for `overhead`, with the same two UpdateItems for the first of eight permits of a key. The emulator reports requests and units, for holders with names of ten letters and without data',
   run: async (options) => {
     const compared = { bareSdk: 'bare-permits.ts', domain: 'locks.domain.ts', terms: { limit: LIMIT } };
     return [
@@ -31,7 +31,7 @@ async function unitsFigures(options: Options): Promise<Figure[]> {
   const { requests, units } = await inWorker<UnitsTask, UnitsResult>(script, task, options);
   return [
     {
-      ...{ what: 'requests of an acquire and a release that nobody contends', value: String(requests), n: 1 },
+      ...{ what: 'requests of an acquire and a release without contention', value: String(requests), n: 1 },
       ...{ median: requests, unit: 'requests', bar: { measured: requests, most: MAX_REQUESTS } },
     },
     ...units.map(({ holders, ...ofCalls }) => {

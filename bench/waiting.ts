@@ -34,7 +34,7 @@ const takeover: Measurement = {
   name: 'takeover',
   comparesLibraries: true,
   title: 'Take-over after a crash: from expiry to the grant of a caller who came in the middle of the lease',
-  method: `Leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases, ${AT_A_TIME} keys at a time. The time counts from the expiry that the grant names, or if it names none, from the ttl after the answer. Holdfast waits for ${CLOCK_SKEW_MS} ms more, because clocks differ; ${IN_TURN}`,
+  method: `Leases of ${CRASHED_TTL_SECONDS} seconds that are neither extended nor released, ${AT_A_TIME} keys at a time. The time counts from the expiry that the grant names, or if it names none, from the ttl after the answer. Holdfast waits for ${CLOCK_SKEW_MS} ms more, because clocks differ; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'take-over', (running, repetition) => takeOvers(running, options, repetition)).then(figures),
 };
@@ -53,7 +53,7 @@ const lateArrival: Measurement = {
   name: 'newcomer',
   comparesLibraries: true,
   title: 'Take-over by a newcomer: from its call to its grant, a second after a crashed holder’s lease expired',
-  method: `Leases of ${CRASHED_TTL_SECONDS} seconds that nobody extends or releases, ${AT_A_TIME} keys at a time. The expiry is known as for \`takeover\`; ${IN_TURN}`,
+  method: `Leases of ${CRASHED_TTL_SECONDS} seconds that are neither extended nor released, ${AT_A_TIME} keys at a time. The expiry is known as for \`takeover\`; ${IN_TURN}`,
   run: (options) =>
     withWaiters(options, 'newcomer', async ({ ask, name }, repetition) => {
       const ttlSeconds = crashedTtl(options);
