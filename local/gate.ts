@@ -7,7 +7,7 @@ import { listen } from './listen.ts';
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
 
 /**
- * Starts a server in front of an emulator, which itself would answer anybody. The server passes on requests of programs on this machine, but not those of web
+ * Starts a server in front of an emulator, which itself would answer web pages too. The server passes on requests of programs on this machine, but not those of web
  * pages.
  */
 export async function startGate(emulator: Emulator, port: number): Promise<Emulator> {

@@ -58,7 +58,7 @@ export function invocation({ name, timeoutSeconds, alias }: Omit<LocalFunction, 
     getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
   } as Context;
   const { promise: timedOut, reject } = Promise.withResolvers<never>();
-  timedOut.catch(() => {}); // nobody awaits the promise if the function was faster
+  timedOut.catch(() => {}); // without a handler, a rejection after a faster function would end the process
   const errorMessage = `RequestId: ${awsRequestId} Error: Task timed out after ${timeoutSeconds.toFixed(2)} seconds`;
   const timer = setTimeout(
     () => reject(new FunctionError({ errorType: 'Sandbox.Timedout', errorMessage })),

@@ -40,7 +40,7 @@ const EXPIRED = { status: 403, code: 'AccessDenied', message: 'Request has expir
  * hooks call back without yielding, so that no other request comes between the check and the write.
  */
 export function addConditions(app: App, store: ObjectStore): void {
-  /** Conditional writes whose body has not arrived yet, by object, and whether that object was deleted meanwhile. */
+  /** Conditional writes whose body has not arrived yet, by object, and whether that object was deleted before it arrived. */
   const underWay = new Map<object, { object: string; deleted: boolean }>();
 
   app.addHook('onRequest', (request, _reply, done) => {

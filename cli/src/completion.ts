@@ -30,7 +30,7 @@ export async function candidates(words: readonly string[], verbs: Verbs): Promis
   return verb.takesKey && !option?.value ? keyCandidates(verb, rest.slice(0, -1), word) : [];
 }
 
-/** How many keys are shown at most, because nobody reads more. */
+/** How many keys are shown at most. A user would not read more. */
 const MAX_KEYS = 100;
 
 /** How long the search for keys may take, in milliseconds. */

@@ -40,7 +40,7 @@ type Limits = ReturnType<typeof limitsOf>;
 /** The limits of a task. `exceeded` rejects at the timeout, when a heartbeat is missing, and when the execution ends. `end` must be called. */
 function limitsOf({ timeoutMs, heartbeatMs }: Task, executionEnded: AbortSignal) {
   const { promise: exceeded, reject } = Promise.withResolvers<never>();
-  exceeded.catch(() => {}); // nobody awaits it after the task has ended
+  exceeded.catch(() => {}); // without a handler, a rejection after the end of the task would end the process
   const after = (ms: number | undefined) =>
     ms === undefined ? undefined : setTimeout(() => timeoutError().then(reject, reject), ms);
   const abort = () => reject(new StatesError('States.Runtime', 'the execution has ended', true));

@@ -10,7 +10,7 @@ type Row = components['schemas']['OnceKey'];
 
 const isAtWork = ({ state }: Row): boolean => state === 'held' || state === 'expired';
 
-/** The cells of a row: who works, if somebody does, and the last slot that was done. */
+/** The cells of a row: who works, if a caller does, and the last slot that was done. */
 export const onceCells = (row: Row): Cell[] => [
   row.key,
   keyStateText(row),

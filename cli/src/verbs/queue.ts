@@ -131,7 +131,7 @@ function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter
 
 export const TICKET_NOTES = `TICKET is a ticket as queue shows it, or its end. The exit code is 1 if no waiter has the ticket.`;
 
-/** How many letters of a ticket's end are needed, so that nobody types a position, which changes. */
+/** How many letters of a ticket's end are needed, so that a position, which changes, is not taken for a ticket. */
 const MIN_END = 6;
 
 /**

@@ -118,7 +118,7 @@ interface Acquisition {
   request: Request;
   options: AcquireOptions & LinkedOptions;
   startedAt: Moment;
-  /** The same for all tries, so that a retry finds the grant of a try whose answer was lost. */
+  /** All tries have the same id, so that a retry finds the grant of a try whose answer was lost. */
   requestId: string;
   /** The fields that the service wants in the next try, such as the ticket, or the slot of the first try. */
   retryWith?: Record<string, string> | undefined;

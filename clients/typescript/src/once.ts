@@ -72,7 +72,7 @@ export type OnceAnswer<Result> =
       stored: boolean;
     }
   | (DoneBy & { outcome: 'done'; result: Result | null })
-  /** A later slot is done, so nobody will work for this slot. `by`, `at` and `fence` are those of the later slot. */
+  /** A later slot is done, so no caller will work for this slot. `by`, `at` and `fence` are those of the later slot. */
   | (DoneBy & { outcome: 'superseded'; doneSlot: string; result?: undefined });
 
 /** The answer for a slot that is done, or a run, which must end with `complete` or `release`. */

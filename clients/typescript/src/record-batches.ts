@@ -16,7 +16,7 @@ export interface BatchResponse {
 }
 
 export interface RecordOptions<Message> {
-  /** How many keys are handled at the same time. The default is 1. */
+  /** How many keys are handled at the same time. The default is 1, and a lower number counts as 1. */
   concurrency?: number | undefined;
   /**
    * Called for each record whose key is held, or whose start would be too late, so that you can shorten its visibility timeout in SQS to `retryAfterMs`.

@@ -42,7 +42,7 @@ class Acquisition:
         self.operation: str = options.get("operation", "acquire")
         assert_seconds(wait=self.wait, timeout=self.timeout)
         self.started_at = moment(core.by)
-        # The same for all tries, so that a retry finds the grant of a try whose answer was lost.
+        # All tries have the same id, so that a retry finds the grant of a try whose answer was lost.
         self.request_id = core.by.uuid()
         self.retry_with: dict[str, str] = {}
         self.in_line = False

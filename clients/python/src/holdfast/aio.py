@@ -95,7 +95,7 @@ class Lease(LeaseView):
         self._reservation: Reservation | None = None
 
     async def release(self, timeout: float | None = None) -> bool:
-        """Releases the lease, even if your task is cancelled meanwhile. See `holdfast.Lease.release`."""
+        """Releases the lease, even if your task is cancelled during the call. See `holdfast.Lease.release`."""
         if self._released is None:
             own = self._kept.local.release_timeout if timeout is None else timeout
             assert_seconds(timeout=own)

@@ -121,7 +121,7 @@ async def perform_async(core: Core, effect: Send | Sleep) -> Any:
             answered.set_result(None)
 
     def on_answer(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so no task waits
             loop.call_soon_threadsafe(set_answered)
 
     future = _awaited(core, effect)

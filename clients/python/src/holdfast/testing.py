@@ -136,7 +136,7 @@ class ManualClock(Surroundings):
 
     def _busy(self) -> list[object]:
         """The threads that work, and the waits that have ended."""
-        # The threads are listed before and after the waits, because meanwhile a thread may end or be started.
+        # The threads are listed before and after the waits, because a thread may end or start in between.
         before, waits = threading.enumerate(), {**self._waits}
         threads = {*before, *threading.enumerate()}
         over = [one for one, (until, is_done) in waits.items() if until <= self._due or is_done()]
