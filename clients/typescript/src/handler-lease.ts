@@ -6,7 +6,6 @@ import {
   isHoldfastError,
   type Lease,
   type RatesOptions,
-  RELEASE_MS,
   stayAlive,
 } from './index.ts';
 
@@ -57,6 +56,9 @@ const WITHDRAW_MS = 1500;
 
 /** How much time is left for the response of the handler, in milliseconds. */
 export const ANSWER_MS = 200;
+
+/** How long a release may take if there is time, in milliseconds. */
+const RELEASE_MS = 5000;
 
 /** True if a newer request has replaced this one, in line or while it had the lease, so that the event counts as done. */
 export const isSkipped = ({ onSuperseded }: Pick<TakeOptions, 'onSuperseded'>, error: unknown): boolean =>
