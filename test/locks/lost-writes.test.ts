@@ -269,7 +269,7 @@ it('the mark stays for a task that joins before two writes that grant', async ()
   expect(await rawItem(key)).toHaveProperty('mark');
 });
 
-it('the line is hasRead at again if one write cannot end all expired permits', async () => {
+it('the line is read again if one write cannot end all expired permits', async () => {
   const terms = { key: 'crowd', limit: 21 };
   for (let n = 0; n < 21; n++) await acquire({ ...terms, holder: `x${n}`, ttlSeconds: 2 });
   const { task } = await park({ ...terms, holder: 'heavy', weight: 21 });

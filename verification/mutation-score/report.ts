@@ -4,8 +4,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mutant } from './stryker.ts';
 
-/** The capabilities whose files are mutated, and the line that two of them share. */
-export const CAPABILITIES = ['aws', 'commits', 'expiry', 'locks', 'nameservice', 'once', 'rates'];
+/** The folders of shared/ whose files are mutated. */
+export const CAPABILITIES = ['aws', 'commits', 'expiry', 'locks', 'nameservice', 'once', 'rates'] as const;
 
 /** The folder of the report of a run. Git ignores the folder, and a release attaches the files. */
 export const REPORT = 'verification/mutation-score/report';
@@ -33,12 +33,12 @@ export interface FileReport {
 
 export type Report = Record<string, FileReport>;
 
-/** A survivor that nobody could notice: anywhere in the file, or only in one `line`. */
+/** A survivor that does not change observable behaviour: anywhere in the file, or only in one `line`. */
 interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
   file: string;
-  /** The line in which it begins, where the same words elsewhere in the file make a difference. */
+  /** The line in which the mutant begins, if the same text on another line of the file makes a difference. */
   line?: string;
-  /** Which of the places in such lines it is, from 1, where the same words at another one make a difference. */
+  /** Which occurrence of the text in such lines it is, from 1, if another occurrence makes a difference. */
   nth?: number;
   reason: string;
 }

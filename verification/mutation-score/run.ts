@@ -38,10 +38,13 @@ const LINES_AT_ONCE = 1300;
 /** With how many tests a mutant is tried. Further tests would seldom catch it, and `--open` tries all of them. */
 const MOST_TESTS = 60;
 
+/** A folder of shared/, or `expired`: the files of several folders that judge whether a record has expired. */
+type Room = (typeof CAPABILITIES)[number] | 'expired';
+
 const NO_RACES = '!(races|races-in-line|line-races|crowd|order|park-races)*';
 
 /** The tests that may catch a mutant: those of its folder, except the races, which take long and catch little more. */
-const TESTS = {
+const TESTS: Record<Room, string[]> = {
   aws: [
     'test/aws/*',
     'test/locks/{acquire,faults,release}*',
@@ -50,17 +53,13 @@ const TESTS = {
     'test/expiry/{clean,report}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
-  expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/items*'],
-  line: [`test/locks/${NO_RACES}`, 'test/line/*', 'test/namespaces/{executions,leases}*'],
-  locks: [
-    'test/locks/{adapters,environment,executions,input,line-adapters,messages,namespaces,withdrawals}*',
-    'test/namespaces/{executions,leases}*',
-    'test/line/many-keys*',
-  ],
+  expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/items*', 'test/once/expired*'],
+  expiry: ['test/expiry/!(races|permit-races)*', 'test/once/expired*', 'test/namespaces/others*'],
+  locks: [`test/locks/${NO_RACES}`, 'test/line/*', 'test/namespaces/{executions,leases}*'],
   nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
-  permits: [`test/locks/${NO_RACES}`, 'test/namespaces/leases*'],
+  once: ['test/once/!(races|machines)*', 'test/namespaces/leases*'],
+  rates: ['test/rates/!(races)*', 'test/namespaces/rates*'],
 };
-type Room = keyof typeof TESTS;
 
 async function main(): Promise<void> {
   const { values, number } = readOptions({
