@@ -218,7 +218,7 @@ describe.concurrent('no credentials', () => {
       /; container endpoint: its answer cannot be read\n$/,
     ],
     [
-      'a container endpoint that nobody listens at',
+      'a container endpoint without a listener',
       async () => ({ AWS_CONTAINER_CREDENTIALS_FULL_URI: 'http://127.0.0.1:1/x' }),
       /; container endpoint: .*ECONNREFUSED.*; instance metadata: not asked in a container\n$/,
     ],

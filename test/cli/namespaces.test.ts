@@ -105,7 +105,7 @@ it('the doctor says which namespace it is, and names its routes', async () => {
 it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
   'the command refuses the namespace %j before it sends a call',
   async (name) => {
-    // Nobody listens at this address, so a command that sent a call would exit with 69.
+    // No server listens at this address, so a command that sent a call would exit with 69.
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
     const { code, stdout, stderr } = await run(['status', `--namespace=${name}`], env);
     expect([code, stdout]).toEqual([64, '']);

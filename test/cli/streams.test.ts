@@ -87,7 +87,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     expect([code, await readFile(file, 'utf8')]).toEqual([6, `${key}\n`]);
   });
 
-  it('a program reports its retries only once if nobody listens', async () => {
+  it('a program reports its retries only once if no server listens', async () => {
     let tries = 0;
     const { url, stop } = await listen((request) => {
       tries++;
@@ -201,7 +201,7 @@ describe('invalid credentials', () => {
 
 const REFUSED = 'holdfast: the connection to http://127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1 [Unreachable]';
 
-describe('nobody listens', () => {
+describe('no server', () => {
   it('the command status reports its retries only once', async () => {
     let tries = 0;
     const { url, stop } = await listen((request) => {

@@ -522,7 +522,7 @@ describe('problems of the service', () => {
     await server.stop();
   });
 
-  it('the doctor says that credentials are refused, although the health is open to everybody', async () => {
+  it('the doctor says that credentials are refused, even though the health is public', async () => {
     const server = await canned((path) =>
       path === '/v1/health'
         ? { body: { status: 'ok', version: '9.9.9' } }

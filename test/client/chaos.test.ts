@@ -41,9 +41,9 @@ it.each<[string, Line[], Left[], keyof Broken]>([
   ],
   ['work of an earlier holder after that of two later ones', [step(1, 30), step(2, 10), step(3, 20)], [], 'overlaps'],
   ['one fence for two', [step(1, 10, 'a'), step(1, 11, 'b')], [], 'overlaps'],
-  ['an error that nobody expects', [failure('TypeError')], [], 'surprises'],
+  ['an error that no fault explains', [failure('TypeError')], [], 'surprises'],
   ['a lease that is left', [], [left('expired', 'a')], 'leasesLeft'],
-  ['a lease that nobody has claimed, without a copy', [], [left('expired', 'a', 1, 2)], 'leasesLeft'],
+  ['a lease that is not claimed, without a copy', [], [left('expired', 'a', 1, 2)], 'leasesLeft'],
   ['a lease that is left after a copy', [], [left('expired', 'copied')], 'leasesLeft'],
   ['a lease that a caller goes on extending', [], [left('held', 'a')], 'leasesLeft'],
 ])('the judge of the chaos finds %s', (_, lines, leases, kind) => {

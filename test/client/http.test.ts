@@ -97,7 +97,7 @@ it('a token or password with forbidden characters is refused, and not sent again
   );
 });
 
-it('the client names the address that nobody answers, and why', async () => {
+it('the client names an address that does not answer, and the reason', async () => {
   const gone = `127.0.0.1:${await freePort()}`;
   const holdfast = new Holdfast({ endpoint: `http://${gone}`, holder: 'x' });
   const message = `the connection to http://${gone} failed: connect ECONNREFUSED ${gone}`;

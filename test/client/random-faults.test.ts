@@ -75,7 +75,7 @@ it('a lease is never held past its true end, even under faults and stalls', asyn
         if (!beat) continue;
         by.block(one.toWrite);
         pass();
-        // The service also extends an expired lease that nobody has taken.
+        // The service also extends an expired lease that no other caller has taken.
         const answer = grant(beat.payload);
         by.block(one.toAnswer);
         if (one.lost) beat.fail('Unreachable');

@@ -280,7 +280,7 @@ describe('leasedRecords of a FIFO queue', () => {
 interface Plan {
   takesMs: number;
   fails: boolean;
-  /** Whether the lease is lost meanwhile. */
+  /** Whether the lease is lost during the work. */
   loses: boolean;
   /** Whether the handler takes an abort of the signal for success. */
   ignoresAbort: boolean;

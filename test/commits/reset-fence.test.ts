@@ -249,7 +249,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect(await admin.resetFence(input)).toMatchObject({ repeated: false });
     expect(await resetFence(input)).toMatchObject({ repeated: true });
     expect((await read(seen.path)).fence).toEqual(job(3));
-    // The same commit id does not do anything else.
+    // Another call with this commit id is refused.
     expect((await failure(resetFence({ ...input, fence: null }))).code).toBe('InvalidRequest');
     expect(await failure(resetFence(input, call({ principal: 'another caller' })))).toMatchObject({
       code: 'InvalidRequest',

@@ -109,7 +109,7 @@ describe.runIf(executablePath)('the page', () => {
     await places.nth(0).getByText('moved by an unknown operator').waitFor();
     expect(await places.getByRole('button', { name: /^Run next/ }).count()).toBe(2);
     expect(await faults(page, 'moved')).toEqual([]);
-    // A waiter that has left meanwhile was not moved.
+    // A waiter that has left since the page showed it was not moved.
     await page.getByRole('button', { name: 'Run next… second' }).click();
     const { waiters } = (await site.world.get('leases?key=moving&waiters=true')) as { waiters: { ticket: string }[] };
     await site.world.post('leases/cancel', { key: 'moving', ticket: waiters.at(-1)?.ticket });

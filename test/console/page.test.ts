@@ -248,7 +248,7 @@ describe.runIf(executablePath)('the page', () => {
     await expect.poll(() => places.count()).toBe(2);
     const outcomes = () => tasks.map(({ state, error }) => error ?? state);
     await expect.poll(outcomes).toEqual(['waiting', 'LeaseLost', 'waiting']);
-    // A waiter that has left meanwhile was not taken out by this page.
+    // A waiter that has left since the page showed it was not taken out by this page.
     await page.getByRole('button', { name: 'Cancel… the wait of third' }).click();
     const { waiters } = (await site.world.get('leases?key=queue&waiters=true')) as { waiters: { ticket: string }[] };
     await site.world.post('leases/cancel', { key: 'queue', ticket: waiters.at(-1)?.ticket });

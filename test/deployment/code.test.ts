@@ -57,7 +57,7 @@ describe('the code and the template', () => {
   const zips = new Map([[zip, Buffer.from('the code')]]);
   const runWith = (order: Partial<ParsedRequest> = {}) => deployTo(double.aws, { said, order, zips });
   const templateKey = () => [...double.objects.keys()].find((key) => key.endsWith('.json')) ?? '';
-  /** Writes other bytes of the same length, as anybody could who may write to the bucket. */
+  /** Writes other bytes of the same length, as a caller could with the right to write to the bucket. */
   const overwrite = (key: string) => {
     const { body, version } = double.objects.get(key) ?? expect.fail(`there is no ${key}`);
     const other = body.replace(/.$/s, ' ');

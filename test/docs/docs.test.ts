@@ -54,7 +54,7 @@ it.runIf(isFull)('docs/operations.md signs the calls of operators, and the funct
   for (const line of lines) {
     const { stdout } = await promisify(execFile)('bash', ['-c', [...setUp, line].join('\n')]);
     const { code, issues } = JSON.parse(stdout);
-    // A key that nobody holds, no report yet, and no object: but never a request that does not fit.
+    // The key is free, and there is no report and no object yet. But the service never refuses the form of a request.
     expect([undefined, 'NotFound', 'PreconditionFailed'], `${line}: ${JSON.stringify(issues)}`).toContain(code);
   }
 });

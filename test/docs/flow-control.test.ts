@@ -23,7 +23,7 @@ interface Scene {
   otherwise?: string;
   /** The example, if it is not the first one under the heading. */
   example?: string;
-  /** What an operator does meanwhile. */
+  /** What an operator does while the requests run. */
   commands?: (Command & { block: string })[];
   /** When each request begins its work, in seconds, or what it receives instead. */
   expected: (number | string)[];

@@ -193,7 +193,7 @@ describe('a report that is cut', () => {
   });
 });
 
-describe('a report of a table that changes meanwhile', () => {
+describe('a changing table', () => {
   const base = testSeed();
 
   it(`a report of a changing table shows no row twice (seed ${base})`, async () => {

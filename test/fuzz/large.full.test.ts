@@ -7,7 +7,7 @@ import type { LargeCall, Sent } from './large-values.ts';
 
 const MAX_MIB = 50;
 
-/** An address where nobody listens. If a function sent such a value, it would answer Unavailable. */
+/** An address without a server. If a function sent such a value, it would answer Unavailable. */
 const NOWHERE = 'http://127.0.0.1:9';
 
 async function callsOf({ sizeMiB, shapes, only }: Sent): Promise<LargeCall[]> {

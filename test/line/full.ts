@@ -14,7 +14,7 @@ export async function fullLines(lineWorld: LineWorld) {
     acquire({ key, holder, ttlSeconds: 60, waitSeconds: 20, ...more });
   const refused = { code: 'QueueFull', context: { quota: 'maxWaitersPerKey', limit: QUOTA } };
   const queries = () => requests.sent.filter((command) => command === 'Query').length;
-  /** Three requests put a call in line. Then the call exits, so its row stays. After a second, nobody remembers that the key had a line. */
+  /** Three requests put a call in line. Then the call exits, so its row stays. After a second, no function remembers that the key had a line. */
   const inLine = (key: string, holder: string) => {
     timeline.advance(1000);
     return exitingAfter(3, () => waiting(key, holder));

@@ -15,7 +15,7 @@ export async function handOffs(lineWorld: LineWorld) {
   const waits = (key: string, holder: string, waitSeconds = 20) =>
     exitingAfter(3, () => acquire({ key, holder, requestId: holder, waitSeconds }));
 
-  it('a plain call takes an expired lock that is released meanwhile', async () => {
+  it('a plain call takes an expired lock that is released during the call', async () => {
     const { key, first } = await heldKey({ ttlSeconds: 2 });
     await waits(key, 'exited', 1);
     timeline.advance(10_000);

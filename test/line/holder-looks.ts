@@ -61,7 +61,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
     expect(asked()).toBe(2);
   });
 
-  it('a call in line receives the lock meanwhile if the event is lost', async () => {
+  it('a call in line receives the lock even if the event is lost', async () => {
     const { key, execution } = await hold();
     await held(key);
     timeline.advance(LOOK_MS - 2000);
@@ -72,7 +72,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
     expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
   });
 
-  it('a racing call receives the lock meanwhile if the event is lost', async () => {
+  it('a racing call receives the lock even if the event is lost', async () => {
     const { key, execution } = await hold();
     await held(key);
     timeline.advance(LOOK_MS - 2000);

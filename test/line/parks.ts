@@ -221,7 +221,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('a grant stays if its task comes again with another token meanwhile', async () => {
+  it('a grant stays if its task comes again with another token', async () => {
     const asked = { holder: 'b', requestId: 'tried twice', ttlSeconds: 60 };
     const { key, first, task: old } = await held(asked);
     old.state = 'timedOut';

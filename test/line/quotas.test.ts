@@ -220,7 +220,7 @@ it('the quota of a namespace counts at most a hundred pages', async () => {
 
 it.each([
   ['sees the rest in more', 10_001, ['team-a']],
-  ['calls nobody full by what it has not seen', 10_000, undefined],
+  ['does not call a namespace full by what it has not seen', 10_000, undefined],
 ])('the quota of a namespace counts for half the time, and %s', async (_, leftMs, full) => {
   const { putTasks, paged, repairWith, rawItem } = await crowdedWorld({ waitersPerKey: 8 });
   await putTasks(8, (at) => ({ key: 'team-a/1', ticket: String(at) }));

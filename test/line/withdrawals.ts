@@ -97,7 +97,7 @@ export async function withdrawals(lineWorld: LineWorld) {
   });
 
   it.each(['none', 'lostReply'] as const)(
-    'a claim finds a withdrawal that happens meanwhile (fault: %s)',
+    'a claim finds a withdrawal that lands during the claim (fault: %s)',
     async (fault) => {
       const { key, first } = await heldKey({ holder: 'first' });
       const [, refused] = await timeline.play(

@@ -129,7 +129,7 @@ it.each(KINDS)('a break that waits does not find a grant once %s was released', 
   expect(await failure(late)).toMatchObject({ code: 'NotFound' });
 });
 
-it('a break that waits covers a grant that is claimed meanwhile', async () => {
+it('a break that waits covers a grant that is claimed during the break', async () => {
   const key = 'claimed meanwhile';
   const first = await acquire({ key, holder: 'first' });
   const { ticket } = await joinLine(key, 'r');

@@ -321,7 +321,7 @@ describe('several permits of a key', async () => {
       expect(await executionRows('about to')).toHaveLength(1);
     });
 
-    it('an execution that is redriven meanwhile keeps what it acquires', async () => {
+    it('an execution that is redriven during the pass keeps what it acquires', async () => {
       const [key, execution] = ['redriven-now', steps.newExecution()];
       await acquire({ key, holder: 'before', limit: 2, execution });
       clock.advance(AGAIN_MS);

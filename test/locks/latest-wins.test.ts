@@ -83,7 +83,7 @@ async function stream(key: string, replace: Replace) {
   }
   expect(ended.at(-1)).toBe('ran');
   const left = await world.rows(key);
-  expect(left.filter((row) => row.superseded_by === undefined)).toEqual([]); // a flagged place stays until nobody can come back
+  expect(left.filter((row) => row.superseded_by === undefined)).toEqual([]); // a flagged place stays until its caller cannot come back
   return runs;
 }
 

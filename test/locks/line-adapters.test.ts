@@ -78,7 +78,7 @@ it('the function repairQueues ends a broken grant whose task was not notified', 
   expect((await get(readLeases, { key: 'marked' })).body).toMatchObject({ state: 'released' });
 });
 
-it('the function withdraw fails a task that was granted meanwhile', async () => {
+it('the function withdraw fails a task that is granted the lease first', async () => {
   const first = await throughTask(acquire, { key: 'withdraw-late', holder: 'first' });
   const asked = { key: 'withdraw-late', holder: 'late', requestId: 'late' };
   let late: { task: object } | undefined;

@@ -73,7 +73,7 @@ it('a task that parks after a quick release sends the message', async () => {
   expect(messages).toEqual([{ key: first.key, delaySeconds: 22 }]);
 });
 
-it('the hand-off sends the message of a task that parks meanwhile', async () => {
+it('the hand-off sends the message of a task that parks during it', async () => {
   const first = await acquire({ key: 'in that moment' });
   await park({ key: first.key, ttlSeconds: 20 });
   requests.faultsOf.UpdateItem = [

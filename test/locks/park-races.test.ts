@@ -40,7 +40,7 @@ afterAll(() => world.steps.stop());
 
 const base = testSeed();
 
-it(`a release always serves the task that parks meanwhile (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`a release serves each task that parks during it (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
   let [next, disturbed] = [0, 0];
   const lane = async () => {

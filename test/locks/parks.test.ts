@@ -68,7 +68,7 @@ describe('full lines', () => {
     expect(await few.rows('unanswered')).toHaveLength(3);
   });
 
-  it('a task beyond the quota keeps a permit received meanwhile', async () => {
+  it('a task beyond the quota keeps a permit that it receives first', async () => {
     const { first, task, park } = await full('granted');
     few.steps.onTheWay = async (action) => {
       if (action === 'SendTaskFailure') await few.release(first);

@@ -45,7 +45,7 @@ it('a first try that arrives after others have come and gone keeps the fence', a
   expect(await read(key)).toMatchObject({ state: 'released', fence: later.fence });
 });
 
-it('a fence that is lifted meanwhile stays below the next', async () => {
+it('a fence that is lifted during a release stays below the next', async () => {
   const key = 'lifted under a holder';
   const first = await acquire({ key });
   const { task } = await park({ key });

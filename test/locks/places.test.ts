@@ -86,7 +86,7 @@ it('a second waiter of a request does not keep the mark', async () => {
   expect(await rawItem(key)).not.toHaveProperty('mark');
 });
 
-it('the record names the next waiter, whoever comes after it', async () => {
+it('the record names the next waiter, even if others come after it', async () => {
   const key = 'hint';
   await acquire({ key, limit: 1 });
   const { ticket } = await park({ key, holder: 'b', limit: 1 });

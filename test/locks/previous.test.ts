@@ -32,7 +32,7 @@ describe('leases', async () => {
   const kept = { prev_holder: s('kept'), prev_fence: n(3), prev_ended: s('broken'), prev_at: n(AT_MS) };
   const previousOf = (ended: string, at = AT) => ({ holder: 'before', fence: 5, ended, at });
   const ofKept = { holder: 'kept', fence: 3, ended: 'broken', at: AT };
-  /** The entry of a grant that reached nobody: its end did not leave the name of a holder. */
+  /** The entry of a grant that did not reach its caller: its end did not leave the name of a holder. */
   const { h: _, ...nameless } = entry;
 
   /** A record with this entry of its last holder. */
@@ -57,7 +57,11 @@ describe('leases', async () => {
     ['that left no time', record(released, { freed_at: s('5') }), 'Unavailable' as never],
     ['that left a time beyond all instants', record({ ...held, e: n(-LAST - 1) }), null],
     ['that a third-party client was', { lease_version: s('v'), lease_expiry: n(1), fence: n(5) }, null],
-    ['whose grant reached nobody, and whom it came after', record({ ...nameless, q: { BOOL: true } }, kept), ofKept],
+    [
+      'whose grant did not reach its caller, after another holder',
+      record({ ...nameless, q: { BOOL: true } }, kept),
+      ofKept,
+    ],
     [
       'that left a name hides whom it came after',
       record({ ...released, q: { BOOL: true } }, kept),

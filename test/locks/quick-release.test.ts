@@ -58,7 +58,7 @@ it('a quick release reads the line first', async () => {
   expect([(await rawItem(key))?.turn_ms, await holderOf(key)]).toEqual([{ N: '1000' }, 'task 1']);
   clock.advance(1000);
   expect(await sentBy(() => release(next))).toEqual(QUICK);
-  expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
+  expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // no caller waits behind the task
 });
 
 it('a quick release reads one page of a long line', async () => {
@@ -227,7 +227,7 @@ it.each([1, 2])('a hand-off keeps the mark for a task behind %i', async (waiting
   ];
   const sent = await sentBy(() => release(first));
   expect((await rawItem(key))?.mark).toBeDefined();
-  // The line is read again only if nobody was seen behind the waiter that was served.
+  // The line is read again only if the release saw no waiter behind the one that it served.
   expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
 });
 

@@ -38,7 +38,7 @@ it(`concurrent calls for leases keep every promise (${ROUNDS} rounds from seed $
     const context = `seed ${seed}: ${JSON.stringify(tenures)}`;
     expect(errors, context).toEqual([]);
     expect(new Set(tenures.map(({ fence }) => fence)).size, context).toBe(tenures.length);
-    // An answer that came only after its own deadline made nobody a holder.
+    // An answer that came only after its own deadline did not make its caller a holder.
     const [first, ...others] = tenures.filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from);
     let previous = first;
     for (const tenure of others) {

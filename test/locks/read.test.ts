@@ -16,7 +16,7 @@ const { acquire, release, heartbeat, putRaw, clock, requests, dependencies } = a
 const readKey = documented('readLeases', readOneKey(dependencies));
 const read = (key: string, more: object = {}) => readKey({ key, ...more }, call());
 
-it('a read of a key without a record shows that nobody has it', async () => {
+it('a read of a key without a record shows it as free', async () => {
   expect(await read('never', { waiters: true })).toEqual({
     ...{ key: 'never', state: 'free', holder: null, fence: null, ...NO_TERMS },
     ...{ holders: [], used: 0, limit: null, limitBy: null, ...NOT_IN_LINE, hasRecord: false, waiters: [] },

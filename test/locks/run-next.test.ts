@@ -65,7 +65,7 @@ it('the last of two moved waiters counts, and the answer names the other', async
   expect(served()).toEqual(['d']);
 });
 
-it('nobody passes a moved waiter that does not fit', async () => {
+it('no waiter passes a moved waiter that does not fit', async () => {
   const key = 'heavy';
   const { holder, tasks, served } = await line(key, { limit: 2 });
   expect(served()).toEqual(['b']);

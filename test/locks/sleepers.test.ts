@@ -16,12 +16,12 @@ stepped(world.dependencies.dynamodb);
 const { release, read, rows, requests, rawItem, cancel, withdraw, deleteRaw, executionEnded, repairKey, steps } = world;
 const acquire = (input: object, dependencies = world.dependencies) =>
   acquireGrant(dependencies)(acquireInput().parse(input), call());
-/** The same, in a deployment that holds calls. */
+/** A held key with sleepers, in a deployment that holds calls. */
 const acquireHeld = (input: object) =>
   acquire(input, { ...world.dependencies, quotas: { ...quotas, maxHeldCalls: 40 } });
 
 let keys = 0;
-/** A key that somebody holds, and callers that sleep in its line. */
+/** A held key, and callers that sleep in its line. */
 async function line(...holders: string[]) {
   const key = `asleep ${keys++}`;
   const first = await acquire({ key, holder: 'first', ttlSeconds: 3600 });
@@ -110,7 +110,7 @@ it('a sleeper that takes the free key notes how long the previous turn lasted', 
   expect(await rawItem(key)).toMatchObject({ usual_ms: turn, mean_ms: turn });
 });
 
-it('a sleeper behind another comes back at once if the key came free meanwhile', async () => {
+it('a sleeper behind another comes back at once if the key is free again', async () => {
   const rehearsal = await line('a');
   requests.sent.length = 0;
   await goToSleep({ key: rehearsal.key, holder: 'b' });
@@ -137,14 +137,14 @@ it('readers do not take room while a writer that came first sleeps', async () =>
   expect(await back(writer)).toMatchObject({ holder: 'writer' });
 });
 
-it('nobody leaves a free key to a sleeper ten seconds after it was due', async () => {
+it('a sleeper ten seconds overdue does not keep a free key from others', async () => {
   const { key, first, sleepers } = await line('a');
   timeline.advance(Number(sleepers[0]?.comeBackMs) + 10_000);
   await release(first);
   expect((await timeline.play(() => acquire({ key, holder: 'other' })))[0]).toMatchObject({ holder: 'other' });
 });
 
-it('the mark goes with the last place, and the key is free for everybody', async () => {
+it('the mark goes with the last place, and any caller may take the key', async () => {
   const { key, first, sleepers } = await line('a');
   await release(first);
   timeline.advance(Number(sleepers[0]?.keptMs) + 400); // a clock that is behind may still extend the place

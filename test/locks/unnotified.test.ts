@@ -171,13 +171,13 @@ it('a grant is remembered if a plain repeat was answered with it', async () => {
   await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
 });
 
-it.each(['and nobody was left in line', 'and the line still had its mark'])(
+it.each(['and the line was empty', 'and the line still had its mark'])(
   'a grant is remembered if it was broken unclaimed, %s',
   async (line) => {
     const key = `broken unclaimed, ${line}`;
     const first = await acquire({ key });
     await world.joinLine(key, 'r');
-    const other = line === 'and nobody was left in line' ? undefined : await park({ key });
+    const other = line === 'and the line was empty' ? undefined : await park({ key });
     await release(first);
     if (other) await world.cancel(key, other.ticket);
     const fence = Number((await rawItem(key))?.fence?.N);
@@ -229,7 +229,7 @@ it('a bound grant without a task passes on after a failed end', async () => {
   const { task } = await park({ ...bound, requestId: 'one' });
   task.state = 'timedOut';
   await park({ key, holder: 'other' });
-  // The release, and then the end of the grant that reached nobody.
+  // The release, and then the end of the grant that no task was notified of.
   requests.faultsOf.UpdateItem = ['none', 'none', 'error500', 'error500', 'error500'];
   await release(first).catch(() => {});
   requests.faultsOf = {};

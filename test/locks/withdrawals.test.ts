@@ -75,7 +75,7 @@ async function begun(requestId: string) {
   return asked;
 }
 
-it('a call that received its permit meanwhile is withdrawn too', async () => {
+it('a call that receives its permit during its withdrawal is withdrawn too', async () => {
   const asked = await begun('w17');
   expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
   const [row] = await rows(asked.key);
@@ -84,7 +84,7 @@ it('a call that received its permit meanwhile is withdrawn too', async () => {
   expect(await failure(again)).toMatchObject({ code: 'LeaseLost' });
 });
 
-it('a withdrawal succeeds if its call releases the permit meanwhile', async () => {
+it('a withdrawal succeeds even if its call gives up the permit first', async () => {
   const asked = await begun('w19');
   const calls: object[] = [];
   const gives = precededBy(async () => calls.push(await failure(acquire({ ...asked, limit: 1 }, owner))));

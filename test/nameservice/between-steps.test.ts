@@ -48,14 +48,14 @@ describe('between two steps', () => {
     expect((await rawItems('retaken:main'))[0]).not.toHaveProperty('config_json');
   });
 
-  it('a redefinition of a graph source that has gone meanwhile is NotFound', async () => {
+  it('a redefinition of a graph source that goes between two steps is NotFound', async () => {
     await source('removed');
     rightBefore('Query', 1, () => purge('removed'));
     expect(await failure(source('removed'))).toMatchObject({ code: 'NotFound', context: { alias: 'removed:main' } });
     expect(await rawItems('removed:main')).toEqual([]);
   });
 
-  it('a redefinition does not show a ledger that took the alias meanwhile', async () => {
+  it('a redefinition does not show a ledger that took the alias first', async () => {
     await source('retaken late');
     rightBefore('Query', 1, async () => {
       await purge('retaken late');
@@ -65,7 +65,7 @@ describe('between two steps', () => {
     expect([code, context.kind]).toEqual(['AlreadyExists', 'ledger']);
   });
 
-  it('a publish does not restore half of an alias that has gone meanwhile', async () => {
+  it('a publish does not restore half of an alias that has gone', async () => {
     await init('gone');
     await deleteRaw('gone:main', 'head');
     rightBefore('TransactWriteItems', 1, () => purge('gone'));
@@ -87,7 +87,7 @@ describe('between two steps', () => {
   it.each([
     ['is raised', (alias: string) => commit(alias, 9)],
     ['goes again', purge],
-  ])('a publish to a restored ref, which %s meanwhile, has an unknown outcome', async (how, other) => {
+  ])('a publish to a restored ref, which %s between tries, has an unknown outcome', async (how, other) => {
     const alias = how.replace(' ', '-');
     await init(alias);
     world.requests.faults = [
@@ -187,7 +187,7 @@ describe('a write whose alias was removed before the next try', () => {
     { op: 'fastForwardCommit', ...pointer },
     { op: 'retract' },
     { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'indexing', v: 2 } },
-  ])('a write $op whose alias was removed meanwhile is an unknown outcome', async (op) => {
+  ])('a write $op whose alias was removed between tries is an unknown outcome', async (op) => {
     await init(alias);
     world.requests.faults = [landAndRemove];
     const { code, context } = await failure(publish({ ...op, alias, requestId: 'mine' }));
@@ -195,7 +195,7 @@ describe('a write whose alias was removed before the next try', () => {
     expect(await world.rawItems(`${alias}:main`)).toEqual([]);
   });
 
-  it('an unretract whose alias was removed meanwhile is an unknown outcome', async () => {
+  it('an unretract whose alias was removed between tries is an unknown outcome', async () => {
     await init(alias);
     await publish({ op: 'retract', alias });
     world.requests.faults = [landAndRemove];

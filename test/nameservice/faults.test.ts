@@ -197,7 +197,7 @@ describe('a lost reply', () => {
     });
   });
 
-  it('a repeated creation is Unavailable if its alias was removed meanwhile', async () => {
+  it('a repeated creation is Unavailable if its alias was removed since', async () => {
     for (const op of [
       { op: 'initLedger', alias: 'removed' },
       { op: 'compareAndSetRef', alias: 'removed', ref: 'commit', expected: null, next: pointer },
@@ -212,7 +212,7 @@ describe('a lost reply', () => {
     }
   });
 
-  it('a repeated creation is AlreadyExists if the alias has the other kind meanwhile', async () => {
+  it('a repeated creation is AlreadyExists if the alias has another kind by then', async () => {
     for (const [op, other] of [
       [{ op: 'initLedger', alias: 'turned' }, source('turned')],
       [{ op: 'compareAndSetRef', alias: 'turned', ref: 'commit', expected: null, next: pointer }, source('turned')],

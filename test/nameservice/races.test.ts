@@ -196,7 +196,7 @@ describe(`races (SEED=${seed})`, () => {
     expect(await lookUp('definitions')).toMatchObject({ config: { v: WRITERS } });
   });
 
-  it('a lost concern is restored once, whoever writes', async () => {
+  it('a missing concern is restored once by concurrent writers', async () => {
     await init('restored');
     await world.deleteRaw('restored:main', 'head');
     await writers((writer) =>

@@ -151,7 +151,7 @@ describe('a repair', () => {
     [purge, {}, { expected: { ...purge.expected, config: { v: 1 } } }, { ...purge.expected, retracted: true }],
     [purge, {}, { expected: null }, { ...purge.expected, retracted: true }],
     [purge, {}, { expected: { ...purge.expected, commit: at(0, null) } }, { ...purge.expected, retracted: true }],
-  ])('a repair of anything that has changed meanwhile is a Conflict: %o', async (op, _, wrong, actual) => {
+  ])('a repair of anything that changed after it was seen is a Conflict: %o', async (op, _, wrong, actual) => {
     await ruin();
     const before = await items();
     expect(await failure(repair({ ...op, ...wrong }))).toMatchObject({

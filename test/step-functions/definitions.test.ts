@@ -168,7 +168,7 @@ describe.each(aFew(1, ['retry', 'parked', 'exclusive'] as const))('the example o
     expect(seen.size).toBe(2);
   });
 
-  it('the request id cannot be worked out from what everybody sees', async () => {
+  it('the request id cannot be worked out from what callers see', async () => {
     const { start, acquire, atWorkNo } = await ready();
     const arn = await start();
     const { finish } = await atWorkNo(0);

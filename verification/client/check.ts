@@ -32,7 +32,7 @@ export interface Left {
 export interface Broken {
   /** Two holders worked at once. */
   overlaps: string[];
-  /** A lease was left that nobody will release. */
+  /** A lease was left that no process will release. */
   leasesLeft: string[];
   /** A caller received an error that no fault explains. */
   surprises: string[];
@@ -94,10 +94,10 @@ export function excused(left: Left[], excuse: Excused) {
   return { leasesOfKilled, leasesOfCopies };
 }
 
-/** No worker asks for such a short ttl, so nobody has claimed a grant that has it. */
+/** No worker asks for such a short ttl, so a grant with that ttl was never claimed. */
 const isUnclaimed = ({ ttlSeconds }: Left): boolean => ttlSeconds === WINDOW_SECONDS;
 
-/** The client withdraws the ticket that it knows. A second copy may have another, and is granted the lease when nobody is there. */
+/** The client withdraws the ticket that it knows. A second copy may have another ticket, and is granted the lease after its process has left. */
 const isOfCopy = (one: Left, { copies, copied }: Excused): boolean =>
   copies.has(one.fence ?? -1) || (isUnclaimed(one) && copied.has(copyOf(one)));
 

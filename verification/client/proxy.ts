@@ -24,7 +24,7 @@ const FAULTS = {
 
 type Fault = keyof typeof FAULTS;
 
-/** Shorter than a client waits for an acquisition. A grant that came later would belong to nobody. */
+/** Shorter than a client waits for an acquisition. A later grant would not reach its client. */
 const LATE_MS = 2500;
 
 export interface FaultyProxy extends Listening {

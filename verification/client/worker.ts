@@ -13,7 +13,7 @@ const names = JSON.parse(keys) as string[];
 
 const file = openSync(log, 'a');
 const write = (line: Line) => writeSync(file, `${JSON.stringify(line)}\n`);
-/** The same clock in every process of this machine. */
+/** A clock that every process of this machine shares. */
 const nowMs = () => Number(process.hrtime.bigint() / 1000n) / 1000;
 const below = (limit: number) => Math.floor(random() * limit);
 

@@ -68,7 +68,7 @@ const REAL_TIMEOUT_MS = 3_600_000;
 /** How long an HTTP API waits for a function. */
 const GATEWAY_TIMEOUT_MS = 30_000;
 
-/** Someone who uses the service: through its real handlers, or, as a third-party client, through the stores. */
+/** A user of the service: through its real handlers or, as a third-party client, through the stores. */
 export class Caller {
   readonly name: string;
   readonly world: CallerWorld;

@@ -55,7 +55,7 @@ type What =
   | { what: 'reserved'; paidUntil: number; last: string; cap?: string | undefined }
   | { what: 'settled'; more: number }
   | { what: 'forgotten' }
-  /** The record as it is now. A release that finds nobody in line is answered without the record. */
+  /** The record as it is now. A release that finds an empty line is answered without the record. */
   | { what: 'lock'; state: LockState | 'released' };
 
 /** The parts of a command of the SDK that matter here. */

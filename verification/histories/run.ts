@@ -10,7 +10,7 @@ import { CAPABILITY_NAMES } from './world.ts';
 const HELP = `npm run verify -- faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
 
   --seconds N     how long (30)
-  --minutes N     the same in minutes
+  --minutes N     how long, in minutes
   --seed N        the seed of the first history (random); each that follows has the next one
   --histories N   stop after N histories
   --whole         print a history that breaks a promise as it is, and do not look for a shorter one

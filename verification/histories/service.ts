@@ -269,7 +269,7 @@ function handlers(
     fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
     waitersTable: waiters,
   };
-  /** As in a process that uses the client's `directTransport`, which cannot ask about executions. */
+  /** The dependencies of a process with the client's `directTransport`, which cannot ask about executions. */
   const ofDirect: LeaseDependencies = {
     ...ofLeases,
     durableFunctions: undefined,

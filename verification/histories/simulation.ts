@@ -34,7 +34,7 @@ export class Thread {
     return this.#dead || (this.ended && this.#operations === 0);
   }
 
-  /** Runs a call of the SDK. No other thread goes on meanwhile, because the SDK waits for its own timer between two tries. */
+  /** Runs a call of the SDK. No other thread goes on during the call, because the SDK waits for its own timer between two tries. */
   async operation<T>(act: () => Promise<T>): Promise<T> {
     this.#operations++;
     this.simulation.keep(this);
@@ -67,7 +67,7 @@ interface Planned {
 /**
  * The time of a world: events in simulated milliseconds, one at a time. The seed decides the order of events that are
  * due at once. What a thread does between two waits, even a request to an emulator, takes no simulated
- * time and is done before anybody else goes on, so that a seed is an interleaving and gives the same one again.
+ * time and is done before another thread goes on, so that a seed is an interleaving and gives the same one again.
  */
 export class Simulation {
   /** Milliseconds since the beginning. */

@@ -121,7 +121,7 @@ async function pause(thread: Thread): Promise<void> {
 }
 
 /**
- * Reads the answer to its end, because an answer that nobody reads would keep its connection. Only the body of
+ * Reads the answer to its end, because an unread answer would keep its connection. Only the body of
  * an answer of S3 must be a stream again. Streams of all answers would take an eighth of the time of a history.
  */
 async function whole<Result extends { response: unknown }>(
@@ -268,7 +268,7 @@ class Request {
     await this.#send();
   }
 
-  /** The request arrives although nobody waits for its answer any more. */
+  /** The request arrives even though its caller has stopped waiting for the answer. */
   #stray(ms: number, isLate = true): void {
     const { simulation } = this.#thread;
     if (isLate) this.#sender.entry.strays += 1;

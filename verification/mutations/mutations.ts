@@ -15,7 +15,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'leases',
   },
   {
-    name: 'anybody may release a lease',
+    name: 'any caller may release a lease',
     promise: 'a lease answers as one lock with fences would',
     changes: [change("expression: '#h.i = :id',", "expression: '#h.i = :id OR attribute_exists(#h.i)',")],
     only: 'leases',
@@ -280,7 +280,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'queue',
   },
   {
-    name: 'a task that nobody answered for is taken for gone',
+    name: 'a task without an answer about it is taken for gone',
     promise: 'at most one holder at a time',
     changes: [
       change(
@@ -293,7 +293,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'queue',
   },
   {
-    name: 'nobody in line checks what expired',
+    name: 'no waiter in line checks what expired',
     promise: 'no key is stuck',
     changes: [
       change(
@@ -363,7 +363,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a quick release passes over the next waiter',
-    promise: 'nobody in line is overtaken',
+    promise: 'no waiter is overtaken',
     changes: [change('const [waiter, ...behind] = waiting', 'const [first, waiter = first, ...behind] = waiting')],
     only: 'queue',
   },
@@ -375,13 +375,13 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',
-    promise: 'nobody holds a lease beside the work of an ended execution within its grace',
+    promise: 'no caller holds a lease beside the work of an ended execution within its grace',
     changes: [change('return Math.min(expiresAt, now + graceMs);', 'return now;')],
     only: 'patience',
   },
   {
     name: "the weight in use is compared by <> limit, as in AWS's sample",
-    promise: 'nobody is granted a permit past its limit',
+    promise: 'no caller is granted a permit past its limit',
     changes: [
       change(
         "'used <= :room', values: { ':room': integer(room) }",
@@ -391,7 +391,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'permits',
   },
   {
-    name: 'a result is stored whoever holds the run',
+    name: 'a result is stored even if another worker holds the run',
     promise: 'no worker stores a result after its run has ended',
     changes: [
       change(
@@ -471,13 +471,13 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a grant does not know that a redriven execution received it again',
-    promise: 'nobody loses a lease before its time',
+    promise: 'no holder loses a lease before its time',
     changes: [change('if (!isFromLine(ownEntry) && ownEntry.execution === undefined)', 'if (!isFromLine(ownEntry))')],
     only: 'redrives',
   },
   {
     name: 'a grant from before a redrive stays while the execution runs',
-    promise: 'no task waits two minutes behind a grant that nobody has',
+    promise: 'no task waits two minutes behind a grant without a holder',
     changes: [change('<= redrivenAt - clockSkewMs', '<= redrivenAt - 1e13 * clockSkewMs')],
     only: 'redrives',
   },
@@ -494,7 +494,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'leases',
   },
   {
-    name: 'a cancellation flags nobody who sleeps',
+    name: 'a cancellation does not flag a sleeper',
     promise: 'a withdrawn request holds no lease',
     changes: [
       change('waiter && !task ? await flagTicket(dependencies, { key, ticket }, call)', 'waiter && !task ? waiter'),
@@ -599,7 +599,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'leases',
   },
   {
-    name: 'each newer request replaces whoever waits',
+    name: 'each newer request replaces every waiter',
     promise: 'a request is superseded only if both replace, and the other joined later',
     changes: [change('if (replace === undefined) return write();', '')],
     only: 'leases',

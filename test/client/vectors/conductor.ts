@@ -148,7 +148,7 @@ class Course {
     const other = service?.others[step.do];
     if (movement) return this.#move(Number(step.ms), movement, step.do !== 'setWall');
     if (isOfWork(step) || step.do === 'cancel') return player.act(step, index);
-    if (!other) throw new Error(`nobody can ${step.do}`);
+    if (!other) throw new Error(`no party can ${step.do}`);
     return other(key, step);
   }
 

@@ -61,7 +61,7 @@ it('the checker of commits finds a repeat that is answered as new', () => {
     'a repeat of a commit says that it is one',
   ]);
   expect(repeatsSaySo([first, put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
-  // If the two calls overlap, nobody knows which of them wrote the object.
+  // If the two calls overlap, the checker cannot know which of them wrote the object.
   expect(repeatsSaySo([first, put('a', null, [5, 30], 'ok')])).toEqual([]);
 });
 

@@ -200,7 +200,7 @@ it('the checker of leases finds `released` for a request that was never granted'
   const lost = entry('acquire', { key: 'w-k0', holder: 'a', requestId: 'a' }, [50, 60], 'LeaseLost', {
     reason: 'released',
   });
-  expect(check(lost)).toContain('nobody loses what they never had');
+  expect(check(lost)).toContain('no caller loses what it never had');
   expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), lost)).toEqual([]);
 });
 

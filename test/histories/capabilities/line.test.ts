@@ -8,7 +8,7 @@ import type { Entry } from '../../../verification/histories/history.ts';
 import { effectsOf, NO_LOCK } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
-const promise = 'nobody in line is overtaken';
+const promise = 'no waiter is overtaken';
 
 /** A call, and what its requests did, each at its millisecond. */
 const did = (who: string, ...effects: Effect[]): Entry =>

@@ -10,7 +10,7 @@ import { effectsOf, NO_LOCK } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-p0';
 const HEAVY = 'never more weight than a holder allowed when it came in';
-const BESIDE = 'never anybody beside an exclusive holder';
+const BESIDE = 'an exclusive holder never has another holder beside it';
 const check = (...history: Entry[]) => promises(permits.check(history, facts));
 
 const request = (who: string, more: object = {}) => ({ key: KEY, holder: who, requestId: who, ttlSeconds: 5, ...more });
@@ -99,7 +99,7 @@ describe('repeats', () => {
   });
 
   it('a repeat of a request is not refused, and its permit is not lost', () => {
-    const promise = 'nobody loses a permit before its time';
+    const promise = 'no holder loses a permit before its time';
     expect(check(grant('a', 100), repeat('LeaseHeld', {}))).toContain(promise);
     expect(check(grant('a', 100), repeat('LeaseLost', { reason: 'broken' }))).toEqual([promise]);
     expect(check(grant('a', 100), repeat('LeaseLost', { reason: 'cancelled' }))).toEqual([]);
@@ -113,7 +113,7 @@ describe('repeats', () => {
 
   it('a repeat is answered as released only if its permit could be released', () => {
     expect(check(refused('a', 100, 'LeaseLost', {}, { reason: 'released' }))).toEqual([
-      'nobody loses what they never had',
+      'no caller loses what it never had',
     ]);
   });
 });
@@ -181,7 +181,7 @@ describe('the record', () => {
   });
 
   it('the record of a key does not let a caller exceed its own limit', () => {
-    const promise = 'nobody is granted a permit past its limit';
+    const promise = 'no caller is granted a permit past its limit';
     expect(check(comesIn('a', 100), comesIn('b', 200, [a], { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100, [], { limit: 1 }), comesIn('b', 200, [a]))).toEqual([]);
     const stranger = did('b', unanswered('b', 200), left(200, [standing('z', 200)]));
@@ -256,7 +256,7 @@ describe('the record', () => {
     const took = (ms: number) => did('b', unanswered('b', ms), left(ms, [standing('b', ms)]));
     const answered = { ...comesIn('a', 100), ...grant('a', 100), landed: comesIn('a', 100).landed ?? [] };
     expect(check(answered, took(5200))).toEqual([]);
-    expect(check(answered, took(5000))).toEqual(['nobody loses a permit before its time']);
+    expect(check(answered, took(5000))).toEqual(['no holder loses a permit before its time']);
     const back = did('a', release('a', 100, 1000), left(1000, [], { ring: { 4: nameOf('a') } }));
     expect(check(answered, back)).toEqual([]);
     const beat = (ms: number, more: object) => did('a', unanswered('a', ms), left(ms, [{ ...a, ...more }]));
@@ -312,7 +312,7 @@ describe('the line', () => {
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
   it('waiters and plain callers do not overtake the line of a key', () => {
-    const promise = 'nobody in line is overtaken';
+    const promise = 'no waiter is overtaken';
     const line = [joins('a', 100), joins('b', 200)];
     const over = leaves(9000, '0100 a', '0200 b');
     const first = did('p', unanswered('p', 290), { what: 'query', ms: 290 }, granted('a', 300, '0100 a'));
@@ -327,7 +327,7 @@ describe('the line', () => {
   });
 
   it('the first waiter of a key never waits beside free room', () => {
-    const promise = 'nobody waits beside free room';
+    const promise = 'no caller waits beside free room';
     const waits = (more: Partial<Entry> = {}) =>
       did(
         'c',

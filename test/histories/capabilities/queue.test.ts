@@ -158,7 +158,7 @@ it('the checker finds a parked task that receives less than its ttl', () => {
 });
 
 it('a parked task may be refused as released only after it was notified', () => {
-  const never = 'nobody loses what they never had';
+  const never = 'no caller loses what it never had';
   const requestId = { requestId: 'r' };
   const refused = task('a', [9000, 9010], 'LeaseLost', { reason: 'released' }, requestId);
   expect(check(refused)).toEqual([never]);
@@ -172,9 +172,9 @@ it('a parked task shares its grant with a client that asks in its name', () => {
   const refused = task('a', [2000, 9000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
   expect(check(refused, asks('a', [5100, 5200]), release('a', 6000), task('b', [2100, 8000]))).toEqual([]);
   expect(check(refused, ends('a', 6000))).toEqual([]);
-  expect(check(refused, ends('b', 6000))).toEqual(['nobody loses what they never had']);
+  expect(check(refused, ends('b', 6000))).toEqual(['no caller loses what it never had']);
   const again = task('a', [7000, 9000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
-  expect(check(again, ends('a', 6000), redrives('a', 6500))).toContain('nobody loses what they never had');
+  expect(check(again, ends('a', 6000), redrives('a', 6500))).toContain('no caller loses what it never had');
   expect(check(task('a', [2000, 5000]), asks('a', [5100, 5200]))).toEqual([]);
   expect(check(asks('a', [1900, 5200]), task('a', [2000, 5000]))).toEqual([]);
   const twice = check(task('a', [2000, 5000]), asks('a', [5100, 5200], 'ok', { repeated: false }));

@@ -6,7 +6,7 @@ import {
   boundIsRefused,
   claimedInTime,
   leaseIsKept,
-  waitsForNobody,
+  waitsBehindDead,
 } from '../../../verification/histories/capabilities/redrives.model.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
 import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
@@ -69,7 +69,7 @@ describe('redriven executions', () => {
 
   it('a lease that a redriven execution received again must not end early', () => {
     const before = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
-    expect(kept(...before, again(3200), end)).toEqual(['nobody loses a lease before its time']);
+    expect(kept(...before, again(3200), end)).toEqual(['no holder loses a lease before its time']);
     expect(kept(...before, end)).toEqual([]);
     expect(kept(...before, again(3200), ends('x', 4000), end)).toEqual([]);
     const releases = entry('release', { key: KEY, leaseId: 'x-r' }, [4000, 4010], 'ok', { released: true });
@@ -85,7 +85,7 @@ describe('redriven executions', () => {
       ...[{ ...had, input: { ...had.input, execution } }, write('x', 1005), ends('x', 2000), redrives('x', 3100)],
       ...more,
     ];
-    const early = ['nobody loses a lease before its time'];
+    const early = ['no holder loses a lease before its time'];
     expect(kept(...history('arn', beat, end))).toEqual([]);
     expect(kept(...history(undefined, beat, end))).toEqual(early);
     const brief = { ...again(3200), body: { ...again(3200).body, remainingMs: 50 } };
@@ -96,10 +96,10 @@ describe('redriven executions', () => {
   it('a lease from before a redrive must not keep a task waiting two minutes', () => {
     const former = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
     const waits = task('x', [4000], { requestId: 'r-1' });
-    const nobody = ['no task waits two minutes behind a grant that nobody has'];
-    const check = (...entries: Entry[]) => promises(waitsForNobody(entries, KEY, facts));
-    expect(check(...former, waits, run(80_000))).toEqual(nobody);
-    expect(check(...former, task('y', [4000]), run(80_000))).toEqual(nobody);
+    const noHolder = ['no task waits two minutes behind a grant without a holder'];
+    const check = (...entries: Entry[]) => promises(waitsBehindDead(entries, KEY, facts));
+    expect(check(...former, waits, run(80_000))).toEqual(noHolder);
+    expect(check(...former, task('y', [4000]), run(80_000))).toEqual(noHolder);
     expect(check(...former, waits, run(60_000))).toEqual([]);
     expect(check(...former, waits, run(80_000, ['Query throttled']))).toEqual([]);
     expect(check(...former, waits, write('x', 50_000, 'r-1'), run(80_000))).toEqual([]);
@@ -109,7 +109,7 @@ describe('redriven executions', () => {
   it('an unanswered grant keeps out others, but not its own execution', () => {
     const closed = task('x', [1000]);
     const lost = [{ ...closed, input: { ...closed.input, closedMs: 2000 } }, write('x', 1005)];
-    const check = (...entries: Entry[]) => waitsForNobody(entries, KEY, facts).length;
+    const check = (...entries: Entry[]) => waitsBehindDead(entries, KEY, facts).length;
     expect(check(...lost, task('y', [4000]), run(80_000))).toBe(0);
     expect(check(...lost, { ...task('x', [4000], { requestId: 's' }), actor: 'x' }, run(80_000))).toBe(1);
     expect(check(...lost, ends('x', 5000), task('y', [4000]), run(80_000))).toBe(1);

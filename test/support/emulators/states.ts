@@ -29,7 +29,7 @@ interface Settings {
   timeoutSeconds?: number;
   /** How long a second of a definition takes. */
   secondMs?: number;
-  /** The same for a second of a timeout or a heartbeat. */
+  /** How long a second of a timeout or a heartbeat takes. */
   limitSecondMs?: number;
   /** Whether to validate definitions, as `npm start` does. The validator takes a fifth of a second for each. */
   validates?: boolean;

@@ -6,7 +6,7 @@ export interface Request {
   ended?: { at: number; text: string };
 }
 
-/** What an operator did meanwhile. */
+/** What an operator did while the requests ran. */
 export interface Command {
   at: number;
   text: string;

@@ -2,7 +2,7 @@ import { expect, vi } from 'vitest';
 
 type Poll<T> = ReturnType<typeof expect.poll<T>>;
 
-/** The same as that of `expect.poll` in vitest.config.ts, for the same reason. */
+/** The timeout of `expect.poll` in vitest.config.ts, for the same reason. */
 const PATIENCE = { timeout: 120_000, interval: 10 };
 
 /**

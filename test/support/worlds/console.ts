@@ -87,7 +87,7 @@ export async function consoleWorld() {
     capAs: (principal: string, input: CapInput) => capKey(queue.dependencies)(input, call({ principal })),
     /** A lease that its holder let expire three hours ago. */
     abandon: (key: string, holder: string) => queue.putRaw(leaseOf(key, holder, clock.now() - 3 * HOUR_MS)),
-    /** A lease that its holder has had for five minutes, where turns take one. So whoever is second in line sleeps. */
+    /** A lease that its holder has had for five minutes, on a key whose turns take one minute. So the second waiter in line sleeps. */
     holdLong: (key: string, holder: string) =>
       queue.putRaw({ ...leaseOf(key, holder, clock.now() + 5 * MINUTE_MS), usual_ms: N(MINUTE_MS) }),
     /** Writes many held leases without calls. */

@@ -46,7 +46,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
       NODE_PATH: resolve('node_modules'),
       TMPDIR: folder,
       GATEWAY_PORT: String(port),
-      // Everybody knows its keys, and what they deploy runs on this machine. So only this machine may reach it, and its port for MQTT is off.
+      // The keys of the emulator are public, and it runs the deployed code on this machine. So only this machine may reach it, and its MQTT port is off.
       BIND_HOST: '127.0.0.1',
       IOT_MTLS_ENABLED: '0',
       MINISTACK_HOST: 'localhost',

@@ -25,7 +25,7 @@ const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window
 const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
 const FREED_BY_FAILED_READ =
   'the end of an execution frees its lease within one event, even if one read of its state fails';
-const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
+const AT_WORK = 'no caller holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
 const QUOTA_KEPT = 'the line of a key has no more places than its quota';
@@ -124,7 +124,7 @@ export function windowKept(history: readonly Entry[], key: string, { spreadMs }:
       return later.ms <= untilMs && (later.what === 'grant' || later.what === 'claim' || isIts);
     });
     if (!next || !isThere || isPaused || goesOn) continue;
-    const detail = `${next.actor} still waits ${(untilMs - event.ms).toFixed(0)} ms after a grant that nobody claimed`;
+    const detail = `${next.actor} still waits ${(untilMs - event.ms).toFixed(0)} ms after a grant that was not claimed`;
     return [{ promise: WINDOW_KEPT, detail, entries: [event.entry, next] }];
   }
   return [];
@@ -260,7 +260,7 @@ export function quotaKept(history: readonly Entry[], key: string, quota: number)
 }
 
 /**
- * Functions go on after their execution has failed or was stopped. Nobody else holds the lease during the grace that the execution asked for, as long as
+ * Functions go on after their execution has failed or was stopped. No other caller holds the lease during the grace that the execution asked for, as long as
  * the functions work and the answered end has not passed.
  */
 export function atWork(history: readonly Entry[], { withinBound }: Pick<WorldFacts, 'withinBound'>): Violation[] {
@@ -284,5 +284,5 @@ export function atWork(history: readonly Entry[], { withinBound }: Pick<WorldFac
   });
 }
 
-/** The calls of anybody that end a holding. */
+/** The calls, of the holder or of others, that end a holding. */
 const ENDS_HOLDING = new Set(['release', 'withdraw', 'breakLease', 'cancelWaiter']);

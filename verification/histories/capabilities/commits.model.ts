@@ -144,7 +144,7 @@ function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
   return isSame ? [state] : [];
 }
 
-/** The service makes an id for a call without one. If that call has no answer, nobody knows the id. */
+/** The service makes an id for a call without one. If that call has no answer, its caller does not know the id. */
 function isLast({ landed }: ObjectState, commitId: string | null): boolean {
   const last = landed.at(-1) ?? null;
   return last === commitId || (last?.startsWith(UNNAMED) === true && commitId !== null);

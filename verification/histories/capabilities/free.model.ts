@@ -8,7 +8,7 @@ import { eventsOf, nameOf } from './line.model.ts';
 
 import { stateAt, weightOf, writesOn } from './record.model.ts';
 
-// A caller that does not wait must receive the key if nobody in line can be granted it.
+// A caller that does not wait must receive the key if no waiter in line can be granted the key.
 
 const FREE_IS_HAD = 'any caller takes a free lease with its first call';
 const ROOM_BESIDE_LINE = 'a plain caller is refused only if a caller or task waits';
@@ -110,7 +110,7 @@ export function roomBesideLine(
     const hasPermit = (row: Row) => standing.some(({ name }) => name === row.request);
     if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs) && !hasPermit(row)))
       return [];
-    const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, and nobody waits`;
+    const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, and no caller waits`;
     return [{ promise: ROOM_BESIDE_LINE, detail, entries: [entry] }];
   });
 }

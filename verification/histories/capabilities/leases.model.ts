@@ -236,7 +236,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         };
         const isOwn = held && !held.foreign && held.holder === holder;
         const isRaised = isOwn && held.fence !== null && body.fence > held.fence;
-        // The caller comes back for a grant from the line, perhaps after its window. Nobody has had the key since.
+        // The caller comes back for a grant from the line, perhaps after its window. No other caller has had the key since.
         const isClaim = isOwn && held.unclaimed === true && held.leaseId === null;
         const repeats = (body.repeated || isRaised || isClaim) && isOwn ? agreeing(situation, grant) : [];
         // An answer that is a repeat may repeat the first try of the same call.
@@ -380,7 +380,7 @@ const isPast = ({ entry, spreadMs }: Situation, { expiresAt, foreign }: Held): b
   !foreign && (expiresAt === null || expiresAt - BEGIN + CLOCK_SKEW_MS <= Number(entry.answeredAt?.ms) + spreadMs);
 
 /**
- * A refusal although nobody had the lease: others were in line, or the wait had just ended. `freeLeaseIsHad` checks whether anybody was in line. The fence
+ * A refusal even though the lease was free: others were in line, or the wait had just ended. `freeLeaseIsHad` checks whether a waiter was in line. The fence
  * that the record shows may be one that no caller was answered.
  */
 const metOnlyALine = (state: LeaseState, { fence }: Body): LeaseState => ({

@@ -194,7 +194,7 @@ export async function acquireAfterwards(caller: Caller, name: string, terms: obj
   const id = `${AFTERWARDS}-${name}`;
   const ask = () => caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
   const first = await ask();
-  // If the event was lost and nobody asked, this caller is the first to learn of the end of an execution, and the grace begins.
+  // If the event was lost and no other call asked, this caller is the first to learn of the end of an execution, and the grace begins.
   if (first?.outcome !== 'ok') await caller.sleep(SURE_MS);
   const answer = first?.outcome === 'ok' ? first : await ask();
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
@@ -382,7 +382,7 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
     );
     if (wasGranted || isEnded) return [];
     const detail = `${entry.actor} was refused as released, and had never received a lease`;
-    return [{ promise: 'nobody loses what they never had', detail, entries: [entry] }];
+    return [{ promise: 'no caller loses what it never had', detail, entries: [entry] }];
   });
 }
 

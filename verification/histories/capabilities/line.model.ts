@@ -200,7 +200,7 @@ class Line {
   }
 }
 
-const NOT_OVERTAKEN = 'nobody in line is overtaken';
+const NOT_OVERTAKEN = 'no waiter is overtaken';
 
 interface Broken {
   promise: string;

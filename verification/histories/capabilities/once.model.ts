@@ -177,7 +177,7 @@ function notSkipped(entries: readonly Entry[]): Violation[] {
   });
 }
 
-/** The result of finished work is dropped only if another worker may have received the slot, or somebody has freed it. */
+/** The result of finished work is dropped only if another worker may have received the slot, or a call has freed it. */
 function stored(entries: readonly Entry[]): Violation[] {
   return entries.flatMap((entry) => {
     const { call, outcome, body, input, answeredAt: at } = entry;

@@ -11,7 +11,7 @@ import { liftCaps, operatorOn } from './operators.ts';
 const NAMED = 'o0';
 const TIMED = 'o1';
 const KEYS = [NAMED, TIMED];
-/** The key of the workers that come shortly before the end of a period. On another key, somebody would have done the slot by then. */
+/** The key of the workers that come shortly before the end of a period. On another key, another worker would have done the slot by then. */
 const LATE = 'o2';
 
 const TTLS = [2, 3, 5];

@@ -11,7 +11,7 @@ export interface Terms {
   limit: number;
 }
 
-/** What a request asks for. A request that wants the key alone fits beside nobody, and neither does a third-party client. */
+/** What a request asks for. A request that wants the key alone does not fit beside a holder, and neither does a third-party client. */
 export function termsOf({ input }: Entry): Terms {
   const isExclusive = input.mode === 'exclusive' || (input.mode === undefined && input.limit === undefined);
   if (isExclusive) return { weight: EXCLUSIVE_WEIGHT, limit: EXCLUSIVE_WEIGHT };
@@ -69,7 +69,7 @@ export function neverTooHeavy(entries: readonly Entry[]): Violation[] {
       return [
         {
           promise: isAlone
-            ? 'never anybody beside an exclusive holder'
+            ? 'an exclusive holder never has another holder beside it'
             : 'never more weight than a holder allowed when it came in',
           detail: `${grant.actor} came in up to ${limit}, and at ${at.toFixed(0)} ms these hold: ${holders.join(', ')}`,
           entries: valid.map((one) => one.grant),
@@ -140,7 +140,7 @@ export function foundAgain(entries: readonly Entry[], { withinBound, spreadMs }:
 export const ONE_PERMIT = 'a request has one permit';
 
 const falselyEnded = (granted: Entry, entry: Entry): Violation => ({
-  promise: 'nobody loses a permit before its time',
+  promise: 'no holder loses a permit before its time',
   detail: `${entry.actor} was answered ${entry.outcome}, and its permit was not over`,
   entries: [granted, entry],
 });

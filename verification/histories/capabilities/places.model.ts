@@ -16,7 +16,7 @@ const WAITED_FOR_MS = 10_000;
 
 type Event = ReturnType<typeof eventsOf>[number];
 
-/** A place that nobody has withdrawn. */
+/** A place that was not withdrawn. */
 interface Place {
   ticket: string;
   request: string;

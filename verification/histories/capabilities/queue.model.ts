@@ -78,7 +78,7 @@ export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts)
 }
 
 /**
- * Nobody is granted the lease before a parked task with an earlier ticket. Such a task counts if its call was answered before
+ * No other request is granted the lease before a parked task with an earlier ticket. Such a task counts if its call was answered before
  * the grant was made, it had not stopped waiting, it was not past its deadline, and neither it nor another call of its request had been answered
  * when the grant was.
  * A plain caller has no ticket, so every parked task comes before it. Such a caller is excused if a third-party client may have removed the mark,
@@ -281,7 +281,7 @@ export function cancelledForGood(entries: readonly Entry[]): Violation[] {
 }
 
 /**
- * After a task was refused, nobody meets it as a holder for longer than the ttl of a grant that was never answered. Such a
+ * After a task was refused, no caller meets it as a holder for longer than the ttl of a grant that was never answered. Such a
  * grant may come later: the call that refused the task may have exited before it deleted the ticket, and the call that then granted the ticket
  * before it passed the grant on. If the network duplicated the call or the ticket, the second ticket may be granted too.
  */

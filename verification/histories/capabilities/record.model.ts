@@ -98,7 +98,7 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
       const used = weightOf(after.entries.filter((one) => one.fence <= fence));
       if (used > limit)
         return broken(
-          'nobody is granted a permit past its limit',
+          'no caller is granted a permit past its limit',
           `${holder} comes in up to ${limit}, to make ${used}`,
         );
     }
@@ -162,7 +162,7 @@ export function timeIsKept(
       );
       if (!answered) continue;
       const detail = `${write.entry.actor} ended that of ${one.holder}, who holds until ${answered.to.toFixed(0)} ms`;
-      return [{ promise: 'nobody loses a permit before its time', detail, entries: [answered.entry, write.entry] }];
+      return [{ promise: 'no holder loses a permit before its time', detail, entries: [answered.entry, write.entry] }];
     }
   }
   return [];
@@ -258,7 +258,7 @@ export function roomIsNoticed(
     }
     if (!(isBefore ? isFree() : wasFree)) return [];
     const detail = `${entry.actor} was refused with ${state.used} in use`;
-    return [{ promise: 'nobody waits beside free room', detail, entries: [entry] }];
+    return [{ promise: 'no caller waits beside free room', detail, entries: [entry] }];
   });
 }
 
@@ -275,7 +275,7 @@ export function withdrawalAnswered(history: readonly Entry[], key: string): Viol
   });
 }
 
-/** After the end of a history, nobody is in line. */
+/** After the end of a history, every line is empty. */
 export function ticketsGone(history: readonly Entry[], key: string): Violation[] {
   const rows = new Map<string, Entry>();
   for (const event of eventsOf(history, key)) {

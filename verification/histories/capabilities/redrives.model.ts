@@ -8,8 +8,8 @@ import { eventsOf, nameOf } from './line.model.ts';
 
 // The rules for executions that are redriven, or that go on after they have lost a grant.
 
-const KEPT = 'nobody loses a lease before its time';
-const NOBODY = 'no task waits two minutes behind a grant that nobody has';
+const KEPT = 'no holder loses a lease before its time';
+const NO_HOLDER = 'no task waits two minutes behind a grant without a holder';
 const BOUND_REFUSED = 'no call without a task token or a callback has a bound grant';
 const CLAIMED = 'a call that waits in line claims its grant, however slow Step Functions is';
 
@@ -50,10 +50,10 @@ const isAnsweredBefore = ({ entry }: { entry: Entry }, moment: number): boolean 
   Number(entry.answeredAt?.moment) < moment;
 
 /**
- * A task waits only behind somebody who has the key. It must not wait behind a grant of an execution that has ended or was redriven since, nor behind a
- * grant of its own execution that reached nobody. The first run of the schedule without a fault, a minute after every call can know, ends such a grant.
+ * A task waits only behind a holder that has the key. It must not wait behind a grant of an execution that has ended or was redriven since, nor behind a
+ * grant of its own execution that did not reach a task. The first run of the schedule without a fault, a minute after every call can know, ends such a grant.
  */
-export function waitsForNobody(
+export function waitsBehindDead(
   history: readonly Entry[],
   key: string,
   { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
@@ -74,8 +74,8 @@ export function waitsForNobody(
       const isMoved = grantedMs.some((ms) => ms > startMs && ms < endMs);
       if (!run || endMs > untilMs || isMoved || others.some((one) => one.fromMs < endMs && one.toMs > startMs))
         continue;
-      const detail = `${task.actor} waits behind nobody from ${startMs.toFixed(0)} to ${untilMs.toFixed(0)} ms`;
-      return [{ promise: NOBODY, detail, entries: [task, run] }];
+      const detail = `${task.actor} waits without a holder from ${startMs.toFixed(0)} to ${untilMs.toFixed(0)} ms`;
+      return [{ promise: NO_HOLDER, detail, entries: [task, run] }];
     }
     return [];
   });

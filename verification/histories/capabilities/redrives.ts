@@ -10,7 +10,7 @@ import { foundAgain, neverTooHeavy } from './permits.model.ts';
 import { placeRules } from './places.model.ts';
 import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
 import { neverTooManyPermits, recordKept, timeIsKept } from './record.model.ts';
-import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
+import { boundIsRefused, claimedInTime, leaseIsKept, waitsBehindDead } from './redrives.model.ts';
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 import { sleepersOn } from './sleepers.ts';
 
@@ -107,7 +107,11 @@ const inTime = (
   history: readonly Entry[],
   key: string,
   { ofKey, facts }: { ofKey: readonly Entry[]; facts: WorldFacts },
-): Violation[] => [...waitsForNobody(history, key, facts), ...forgotten(ofKey), ...notifiedInTime(history, key, facts)];
+): Violation[] => [
+  ...waitsBehindDead(history, key, facts),
+  ...forgotten(ofKey),
+  ...notifiedInTime(history, key, facts),
+];
 
 const CALLS = new Set([...LEASE_CALLS, 'task', 'executionEnds', 'executionRedriven', 'repairQueues']);
 

@@ -34,7 +34,7 @@ export async function repairUntilNobodyWaits(
   }
 }
 
-/** After this, no earlier call keeps anybody from a key. All faults must have stopped. */
+/** After this, no earlier call keeps a caller from a key. All faults must have stopped. */
 export async function settleLines(caller: Caller, least: number): Promise<void> {
   await repairUntilNobodyWaits(caller, { least });
   await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);

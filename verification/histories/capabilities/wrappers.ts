@@ -91,7 +91,7 @@ class Wrapper extends Execution {
       case 'aws-sdk:sfn:stopExecution':
         return this.#stopTarget();
       default:
-        throw new Error(`the wrapper uses ${resource}, which nobody plays here`);
+        throw new Error(`the wrapper uses ${resource}, which is not played here`);
     }
   }
 

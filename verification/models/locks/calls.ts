@@ -63,7 +63,7 @@ export const markOp = (s: State, n: string, more: { seen?: number; back?: boolea
 const claimOp = (s: State, e: Entry, j: number): Op => ({
   ...{ t: 'claim', n: e.n, i: e.i, v: e.v, nv: newId(s), x: ttlOf(j), f: now(s) },
 });
-/** A repeat writes a new version: whoever saw the grant before can no longer end it. */
+/** A repeat writes a new version: a call that saw the grant before can no longer end it. */
 const answerOp = (s: State, e: Entry): Op => ({ t: 'answer', n: e.n, i: e.i, v: e.v, nv: newId(s) });
 const hasRow = (s: State, j: number) => rowOf(s, get(s, j).ticket)?.n === own(s, j);
 const rest = (j: number) => (specOf(j).wait === 'task' ? 'parked' : 'waiting');
@@ -90,7 +90,7 @@ function lose(s: State, j: number): string | undefined {
   dropRow(s, get(s, j).ticket);
   endRun(s, j);
   const isRight = hasEnded(s, n) || (s.rec && entryOf(s.rec, n)?.s);
-  return isRight ? undefined : `lost: ${n} receives the end of its grant, and nobody ended it`;
+  return isRight ? undefined : `lost: ${n} receives the end of its grant, and no call ended it`;
 }
 
 function refuse(s: State, j: number): string | undefined {
@@ -360,7 +360,7 @@ function marked(s: State, j: number, o: Op, won: boolean, before: number): strin
     return void set(s, j, { op: { t: 'follow', n: o.n, dropped: o.drops ? before : 0 } });
   if (won || (o.back && r.mark !== null)) return arrived(s, j, r);
   if (mine?.s || (!mine && remembers(r, o.n))) return lose(s, j);
-  if (mine?.k && mine.k === get(s, j).ticket && st === 'parked') return void set(s, j, { op: null, st }); // whoever granted it notifies the task
+  if (mine?.k && mine.k === get(s, j).ticket && st === 'parked') return void set(s, j, { op: null, st }); // the call that granted the key notifies the task
   if (mine?.c) return void set(s, j, { op: claimOp(s, mine, j), st });
   if (mine && mine.x > 0) return void set(s, j, { op: answerOp(s, mine) });
   return void set(s, j, { op: markOp(s, o.n, { seen: mine?.v ?? 0, back: o.back }) });
@@ -457,7 +457,7 @@ function query(s: State, j: number): string | undefined {
     if (place === 'gone' || place === 'lost') dropRow(s, row.k);
     if (place === 'lost' && takes(s, row)) endRun(s, row.by);
     if (place === 'lost' && !hasEnded(s, row.n) && !entryOf(r, row.n)?.s && !end.some(isRemembered))
-      return `lost: ${row.n} receives the end of its grant, and nobody ended it`;
+      return `lost: ${row.n} receives the end of its grant, and no call ended it`;
     if (typeof place === 'object' && !op?.notified.includes(row.k)) {
       const { n, i, v } = place.repeats;
       return void set(s, j, {
@@ -539,7 +539,7 @@ function goOn(s: State, j: number, others: boolean): string | undefined {
   return queries ? void set(s, j, { op: queryOp() }) : finish(s, j, 'served');
 }
 
-/** A hand-off that lost begins again with the new record. A grant that reached nobody stays if another call has answered it meanwhile. */
+/** A hand-off that lost begins again with the new record. A grant that did not reach its party stays if another call has answered it since. */
 function readAgain(s: State, j: number, r: Rec): string | undefined {
   const end = get(s, j).end.flatMap((one) => {
     const e = holders(r).find(({ i }) => i === one.i);

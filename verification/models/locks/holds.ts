@@ -66,7 +66,7 @@ function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | u
   const isQuiet = ps.every(({ op }) => !op) && !outside.op && late.length === 0;
   const [next] = inOrder(rows, r).filter(({ n, cancelled }) => !cancelled && !entryOf(r, n));
   const serves = isQuiet && next && waiting.includes(next) && !isThird(r) && (r.used ?? 0) <= roomIn(r, next.by, false);
-  return serves ? `quiet: ${next.n} fits and nobody serves it` : undefined;
+  return serves ? `quiet: ${next.n} fits and no call serves it` : undefined;
 }
 
 const known = new Map<string, string | undefined>();

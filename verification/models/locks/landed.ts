@@ -46,7 +46,7 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
     bad ??= obeys(s, o, before, e);
     const most = e.w === ALL ? 0 : specOf(partyOf(e.n)).l - e.w;
     if (beside.length > 0 && weightOf(beside) > most) bad = `limit: ${e.n} is granted beside ${weightOf(beside)}`;
-    // A grant that reached nobody may be given again. The `!` says so.
+    // A grant that did not reach its party may be given again. The `!` says so.
     const newer = replaces(e.n) && s.joined.includes(e.n) ? s.joined.slice(s.joined.indexOf(e.n) + 1) : [];
     const waiting = newer.find(
       (n) => !entryOf(after, n) && s.rows.some((row) => row.n === n && !row.over && !row.cancelled),

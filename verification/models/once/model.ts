@@ -10,10 +10,10 @@ const MIXES: Faults[] = [
 const nameOf = ({ lost, deaths }: Faults) => `${lost} messages lost or late, ${deaths} deaths`;
 
 const MUTANTS: Record<Rule, string> = {
-  fenceAtTheStore: 'a result is stored if the slot is the same, whoever holds the run',
+  fenceAtTheStore: 'a result is stored if the slot is the same, even if another worker holds the run',
   remembers: 'the run of the next slot forgets which slot was done',
   grantAtTheStore: 'a result is stored after the run was released',
-  repeatById: 'a store that meets a done slot is answered "stored", whoever did it',
+  repeatById: 'a store that meets a done slot is answered "stored", even if another worker did it',
   orderOfSlots: 'a slot is refused only if it equals the last one that was done',
   waiterAsksForItsSlot: 'a waiter takes whatever result is on record',
   expiry: 'a dead worker is never replaced',

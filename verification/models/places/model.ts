@@ -24,7 +24,7 @@ const MUTANTS: Record<string, string> = {
   'mark with places': 'a hand-off removes the mark whatever places there are',
   margin: 'a hand-off takes a place for expired at its keep_until, without the margin',
   'mark back': 'a return does not put back the mark if the record has none',
-  'numbers stay': 'the arrivals are counted from 0 when nobody is awake',
+  'numbers stay': 'the arrivals are counted from 0 when no caller is awake',
   'place first': 'a call that goes to sleep deletes its row before it puts the place',
   'rows alone': 'a hand-off serves a place as if it were awake',
   'ten seconds': 'a plain acquire leaves the key even to sleepers that are late',

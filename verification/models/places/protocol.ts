@@ -9,7 +9,7 @@ export type Mix = { who: string; faults?: number; wipes?: number; whole?: boolea
 
 /**
  * `by`: the request that has the key, or -1. `c`: the grant is not claimed, and lasts only for the window. `x`: the grant has not expired. `patient`: the
- * key has been free for so long that anybody may take it. `ended`: the requests whose grants have ended. `moved`: who was moved to the front, or -1.
+ * key has been free for so long that any caller may take it. `ended`: the requests whose grants have ended. `moved`: who was moved to the front, or -1.
  */
 type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v' | 'moved', number> & {
   c: boolean;
@@ -422,7 +422,7 @@ export function broken(s: State): string | undefined {
 const known = new Map<string, boolean>();
 export const forget = (): void => known.clear();
 
-/** Whether a plain acquire receives the key when everybody has stopped and the places have this age. */
+/** Whether a plain acquire receives the key when all other calls have stopped and the places have this age. */
 function winsAlone(s: State, age: number): boolean {
   const j = s.places.length;
   const places = [...s.places.map((place) => place && { ...place, age: Math.min(age, place.age) }), null];
