@@ -18,10 +18,12 @@ const PRODUCT =
 const TESTS = /^(test|verification)\//;
 const PYTHON = 'clients/python/src/';
 const GENERATED = ['clients/typescript/src/contract.ts', 'clients/python/src/holdfast/contract.py'];
-const DECLARED = /^(?:export )?(?:async )?(?:type|interface|class|function\*?|const|enum|let) ([\w$]+)/gm;
+const DECLARED =
+  /^(?:(?:export|default|declare|abstract|async) )*(?:(?:type|interface|class|function\*?|const|enum|let) ([\w$]+)|(?:const|let) [[{]([^\]}]+))/gm;
 
-/** The names that a Python file gives to its functions, classes, parameters and variables. */
-const DECLARED_IN_PYTHON = /\b(?:def|class|for|as) +(\w+)|^\s*(?:self\.)?(\w+)(?:\s*:[^=\n]+)? = /gm;
+/** The names that a Python file gives to its functions and classes, its variables, and its parameters and fields. */
+const DECLARED_IN_PYTHON =
+  /\b(?:def|class|for|as) +(\w+)|^\s*(?:self\.)?(\w+)(?:\s*:[^=\n]+)? = |(?:^\s*|[(,] ?\**)(\w+): \S/gm;
 
 const list = (...options: string[]): string[] =>
   execFileSync('git', ['ls-files', ...options, '*.ts', `${PYTHON}*.py`], { encoding: 'utf8' }).split('\n');
@@ -52,7 +54,11 @@ function checkUnique(places: { name: string; file: string }[]): void {
 
 checkUnique(shared.map((file) => ({ name: basename(file), file })));
 checkUnique(
-  shared.flatMap((file) => [...readFileSync(file, 'utf8').matchAll(DECLARED)].map(([, name = '']) => ({ name, file }))),
+  shared.flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(DECLARED)]
+      .flatMap(([, name = '', destructured = name]) => destructured.match(/[\w$]+/g) ?? [])
+      .map((name) => ({ name, file })),
+  ),
 );
 for (const file of shared) {
   const depth = dirname(file).split('/').length - 1;
@@ -96,7 +102,7 @@ for (const file of files) {
   const isProduct = PRODUCT.test(file);
   if (GENERATED.includes(file)) continue;
   if (file.endsWith('.py')) {
-    const names = [...code.matchAll(DECLARED_IN_PYTHON)].map(([, name, variable]) => name ?? variable ?? '');
+    const names = [...code.matchAll(DECLARED_IN_PYTHON)].map((found) => found.slice(1).join(''));
     for (const name of new Set(names)) checkWords(file, wordsOf(name), `the name ${name}`);
     continue;
   }
@@ -104,7 +110,7 @@ for (const file of files) {
   const seen = new Set<string>();
   for (const { type, value } of tokens(code)) {
     const isName = type === 'IdentifierName' || type === 'PrivateIdentifier';
-    const isText = isProduct && (type === 'StringLiteral' || type.startsWith('Template')) && /\w \w/.test(value);
+    const isText = isProduct && /StringLiteral|Template/.test(type) && /\w \w/.test(value);
     if ((!isName && !isText) || seen.has(value)) continue;
     seen.add(value);
     checkWords(file, isName ? wordsOf(value) : value, isName ? `the name ${value}` : `the text ${value.slice(0, 60)}`);

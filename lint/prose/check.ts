@@ -29,8 +29,7 @@ const files = (named.length > 0 ? named : [...new Set(listed.trim().split('\n'))
 function proseOf(code: string): string {
   let text = '';
   for (const { type, value } of tokens(code)) {
-    const isProse =
-      type.endsWith('Comment') || ((type === 'StringLiteral' || type.startsWith('Template')) && /\w \w/.test(value));
+    const isProse = type.endsWith('Comment') || (/StringLiteral|Template/.test(type) && /\w \w/.test(value));
     text += isProse ? value : value.replace(/[^\n]/g, ' ');
   }
   return text;

@@ -16,7 +16,7 @@ const FRAGMENT = new RegExp(
   ].join('|'),
 );
 
-/** A longer title is a list of the assertions, which nobody reads to its end. */
+/** A longer title is a list of the assertions, and is not read to its end. */
 export const MAX_WORDS = 14;
 
 /** A value that a template inserts counts as one word. */

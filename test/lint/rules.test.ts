@@ -119,7 +119,7 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
   try {
     await run('git', ['init']);
     await cp('docs/glossary.md', join(folder, 'docs/glossary.md'), { recursive: true });
-    await write('shared/locks/calls/read.ts', 'export const reader = 1;\ntype Shown = 1;\n');
+    await write('shared/locks/calls/read.ts', 'export const reader = 1;\ntype Shown = 1;\nconst [A] = [1];\n');
     await write('shared/commits/read.ts', 'export const reader = 2;\n');
     await write(
       'shared/locks/line/next.ts',
@@ -127,16 +127,26 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
     );
     await write('functions/leases/next.ts', 'export const drawn = 1;\nconst backup = 1;\n');
     await write('local/events.ts', 'export const delivery = 1;\n');
+    await write('clients/typescript/src/contract.ts', 'export const told = 1;\n');
+    await write('shared/rates/gone.ts', 'export const reader = 1;\n');
+    await run('git', ['add', 'shared/rates/gone.ts']);
+    await rm(join(folder, 'shared/rates/gone.ts'));
     await write('test/a.test.ts', "it('a call is not repeated', () => answered('a task was told'));\n");
     expect(await run(process.execPath, NAMES)).toEqual({ code: 0, stderr: '' });
     await write('shared/commits/write.ts', 'async function reader() {}\n');
-    await write('shared/locks/record/read.ts', 'interface Shown {}\nclass giveBack {}\n');
-    await write('shared/locks/line/keys/count.ts', "const text = 'a task was told';\nconst delivery = 1;\n");
+    await write('shared/locks/record/read.ts', 'interface Shown {}\nabstract class giveBack {}\nconst { A } = {};\n');
+    await write(
+      'shared/locks/line/keys/count.ts',
+      "const text = ['a task was told', `a task hears`];\nconst delivery = 1;\n",
+    );
     await write('cli/src/give-back.ts');
     await write('test/a.test.ts', "it('a task hears of its grant', () => told('a task hears'));\n");
-    await write('verification/models/a.ts', 'export const state = { isTold: true };\n');
+    await write('verification/models/a.ts', 'export const state = { isTold: true, of: class { #hears = 1; } };\n');
     await write('bench/looks.worker.ts', 'export const place = 1;\n');
-    await write('clients/python/src/holdfast/a.py', 'def hears(row: str) -> None:\n    self.is_told = row\n');
+    await write(
+      'clients/python/src/holdfast/a.py',
+      'def hears(row: str, *wakes_told: str) -> None:\n    self.is_told = row\n',
+    );
     expect(await run(process.execPath, NAMES)).toEqual({
       code: 1,
       stderr: [
@@ -144,17 +154,21 @@ it('npm run lint fails on a name with two meanings and a deep folder', async () 
         'shared/commits/write.ts has the name reader of shared/commits/read.ts, and means something else.',
         'shared/locks/calls/read.ts has the name reader of shared/commits/write.ts, and means something else.',
         'shared/locks/record/read.ts has the name Shown of shared/locks/calls/read.ts, and means something else.',
+        'shared/locks/record/read.ts has the name A of shared/locks/calls/read.ts, and means something else.',
         'shared/locks/line/keys/count.ts is 3 folders deep. It may be 2.',
         'bench/looks.worker.ts: the file name says looks: write poll, read, check; look is only the question about an execution',
         'cli/src/give-back.ts: the file name says give back: write give up (a grant); release is the call of the API',
         'clients/python/src/holdfast/a.py: the name hears says hears: write notify, notified, unnotified',
+        'clients/python/src/holdfast/a.py: the name wakes_told says told: write notify, notified, unnotified',
         'clients/python/src/holdfast/a.py: the name is_told says told: write notify, notified, unnotified',
         "shared/locks/line/keys/count.ts: the text 'a task was told' says told: write notify, notified, unnotified",
+        'shared/locks/line/keys/count.ts: the text `a task hears` says hears: write notify, notified, unnotified',
         'shared/locks/line/keys/count.ts: the name delivery says delivery: write notify, notified, unnotified',
         'shared/locks/record/read.ts: the name giveBack says give back: write give up (a grant); release is the call of the API',
         "test/a.test.ts: the title 'a task hears of its grant' says hears: write notify, notified, unnotified",
         'test/a.test.ts: the name told says told: write notify, notified, unnotified',
         'verification/models/a.ts: the name isTold says told: write notify, notified, unnotified',
+        'verification/models/a.ts: the name #hears says hears: write notify, notified, unnotified',
         '',
       ].join('\n'),
     });
@@ -168,9 +182,12 @@ it('npm run lint names the line of a word that this project writes otherwise', a
   try {
     const file = join(folder, 'a.ts');
     const word = 'anew';
-    await writeFile(file, `export const a = [\n  1,\n];\n\n/** Asks ${word}. */\nexport const b = 1;\n`);
+    await writeFile(file, `export const a = [\n  1,\n];\n\n/** Asks ${word}. */\nexport const b = \`asks ${word}\`;\n`);
     const { code, stderr } = await runIn('.')(process.execPath, ['lint/prose/check.ts', file]);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/a\.ts:5 says anew: write again/)]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/a\.ts:5 says anew: write again[\s\S]*a\.ts:6 says anew/),
+    ]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
