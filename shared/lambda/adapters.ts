@@ -25,7 +25,7 @@ export interface Invocation {
 /** The options of a function for its adapters, see `function.ts`. */
 interface AdapterOptions {
   nameFields: NameFields;
-  created(output: unknown): boolean;
+  created?(output: unknown): boolean;
   events?: EventAdapter;
   queued?: boolean;
   ofDeployment?: boolean;
@@ -61,7 +61,7 @@ export function adapters(options: AdapterOptions): Middleware {
       const { namespace, adapter } = request.internal;
       const output = request.response;
       const answer = namespace === undefined ? output : removeNamespace(output, nameFields, namespace);
-      request.response = adapter === 'http' ? httpSuccess(answer, created(output), cacheControl) : answer;
+      request.response = adapter === 'http' ? httpSuccess(answer, created?.(output) ?? false, cacheControl) : answer;
     },
     onError: (request) => {
       const error = request.error as HoldfastError;

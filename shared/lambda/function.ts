@@ -23,8 +23,8 @@ interface Definition<Input, Output> {
   /** Whether the call created something. HTTP then answers 201. */
   created?(output: Output): boolean;
   /**
-   * The fields of input, result and error context that are logged. Never a lease id, a version or a task token: whoever
-   * has one can use it.
+   * The fields of input, result and error context that are logged. Never a lease id, a version or a task token: a
+   * reader of the log could use it.
    */
   logged: readonly string[];
   /** Further log fields, derived from the input. */
@@ -48,20 +48,14 @@ interface Definition<Input, Output> {
 
 /**
  * Builds the Lambda handler of a function. It answers an HTTP request of API Gateway (payload format 2.0) with an HTTP
- * response. It answers any other payload, from Step Functions or lambda:Invoke, with the result itself, or throws an
- * error whose name is the error code.
+ * response. It answers any other payload with the result itself, or throws an error whose name is the error code. Such
+ * a payload comes from Step Functions or lambda:Invoke, and with `events` or `queued` from EventBridge or SQS.
  */
 export function lambdaFunction<Input, Output>(definition: Definition<Input, Output>) {
-  const { name, input, run, created, logged, derivedFields, audited = false } = definition;
+  const { name, input, run } = definition;
   const handler = middy({ timeoutEarlyInMillis: 0 }) // deadline() keeps time for the answer instead
-    .use(
-      adapters({
-        maxBytes: DEFAULT_MAX_BYTES,
-        ...definition,
-        created: (output) => created?.(output as Output) ?? false,
-      }),
-    )
-    .use(observation(name, { logged, audited, derivedFields: (value) => derivedFields?.(value as Input) ?? {} }))
+    .use(adapters({ maxBytes: DEFAULT_MAX_BYTES, ...definition }))
+    .use(observation(definition))
     .use(failures())
     .use(validation(input))
     .handler(async (event, context) => {

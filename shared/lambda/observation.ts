@@ -5,13 +5,12 @@ import { count, type LogFields, logLine, type Metrics, measured, milliseconds } 
 import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 
+/** The options of a function for its log lines, see `function.ts`. */
 interface ObservationOptions {
-  /** The fields of input, result and error context that are logged. */
+  name: string;
   logged: readonly string[];
-  /** Whether the line names the caller. */
-  audited: boolean;
-  /** Further log fields that are derived from the input. */
-  derivedFields(input: unknown): Record<string, unknown>;
+  audited?: boolean;
+  derivedFields?(input: unknown): Record<string, unknown>;
 }
 
 /**
@@ -23,7 +22,7 @@ interface ObservationOptions {
  * - `WaitedMs` of each new grant
  * - the measures of the call itself
  */
-export function observation(name: string, { logged, audited, derivedFields }: ObservationOptions): Middleware {
+export function observation({ name, logged, audited, derivedFields }: ObservationOptions): Middleware {
   const names = [...logged, 'issues']; // the field of each InvalidRequest
   /**
    * Adds fields of the input, and the caller. A caller who used lambda:InvokeFunction does not have a principal here;
@@ -33,7 +32,7 @@ export function observation(name: string, { logged, audited, derivedFields }: Ob
     if (input === undefined) return;
     const { principal } = event as Invocation;
     addPicked(line, input, names);
-    Object.assign(line, derivedFields(input));
+    Object.assign(line, derivedFields?.(input));
     if (audited && principal) line.caller = principal;
   };
   return {
