@@ -13,7 +13,7 @@ function cdkTypes(): string {
     .map(([name, parameter]) => `  ${docOf(parameter)}\n  readonly ${name}${mark(parameter)}: ${typeOf(parameter)};\n`);
   return [
     '// Written by `npm run verify -- cdk-types`.\n',
-    '/** The parameters of the template. Those that you leave out have their defaults. */',
+    '/** The parameters of the template. A parameter that you leave out has its default. */',
     `export interface HoldfastParameters {\n${fields.join('')}}\n`,
   ].join('\n');
 }

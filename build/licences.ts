@@ -21,7 +21,7 @@ export async function packagesOf(inputs: Iterable<string>): Promise<BundledPacka
 
 const idOf = ({ name, version }: BundledPackage): string => `${name}@${version}`;
 
-/** The licences of Holdfast and of each package. Whoever distributes code of the packages must pass their licences on. */
+/** The licences of Holdfast and of each package. A distributor of their code must pass the licences on. */
 export async function licencesText(packages: BundledPackage[]): Promise<string> {
   const own = await readFile(join(import.meta.dirname, '..', 'LICENSE'), 'utf8');
   const parts = packages.map((one) => [`${idOf(one)} (${one.license})`, ...one.texts].join('\n\n'));

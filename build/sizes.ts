@@ -21,7 +21,7 @@ export async function sizeOf(folder: string): Promise<Size> {
   return { loaded: bytes(loaded), loadedGzip: bytes(loaded.map((part) => gzipSync(part))), all: bytes(code.values()) };
 }
 
-/** The files that a file imports at once, even through other files. Those behind an import() are loaded later or never. */
+/** The files that a file imports at once, even through other files. Files behind an import() are loaded later or never. */
 function loadedFrom(code: Map<string, Buffer>, file: string, found = new Set<string>()): Set<string> {
   if (found.has(file)) return found;
   found.add(file);

@@ -73,17 +73,12 @@ function notesOf(version: string, commit: string): string {
 
 /** @returns the commit that has the tag of a version, or undefined */
 function taggedCommit(version: string): string | undefined {
-  return (
-    git(
-      'for-each-ref',
-      '--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)',
-      `refs/tags/${tagOf(version)}`,
-    ) || undefined
-  );
+  const isThere = git('tag', '--list', tagOf(version)) !== '';
+  return isThere ? git('rev-parse', `refs/tags/${tagOf(version)}^{commit}`) : undefined;
 }
 
 /**
- * Never moves a tag from another commit, because packages may have been published from there.
+ * A tag never moves to another commit, because packages may have been published from the first one.
  * @returns the part of the changelog about the version
  * @throws Error as `notesOf`, or if another commit has the tag
  */

@@ -150,7 +150,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
         ['released', 'taken', 'broken', 'superseded', 'unknown', 'cancelled'],
         'How the caller lost it. `released`: by its own release. `taken`: to another caller. `broken`: an operator broke it. `superseded`: a newer request asks the holder to stop. `unknown`: the record does not say. `cancelled`: the wait was ended.',
       ),
-      holder: nullable(text('The current holder. Null if nobody holds the key, or the record does not say.')),
+      holder: nullable(text('The current holder. Null if no caller holds the key, or the record does not say.')),
     },
   },
   PreconditionFailed: {

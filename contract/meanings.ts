@@ -17,7 +17,7 @@ export const MEANING = {
     'True if the execution has ended, but the holder may go on for `graceSeconds`, or for as long as it sends heartbeats.',
   ending:
     'True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry.',
-  data: 'JSON that the holder shows to everyone who reads the key, such as a link to its log.',
+  data: 'JSON that the holder shows to every reader of the key, such as a link to its log.',
   mode: 'How the key is held: together with other holders (`shared`), or alone (`exclusive`).',
   weight: 'How much of the limit the grant takes. 1 for `exclusive`.',
   used: 'The total weight of all holders. Expired holders count until another caller needs their room. An exclusive holder counts 1.',

@@ -34,7 +34,7 @@ export const component =
     return schema;
   };
 
-/** What the use case of a route answers, for example `Released` for `typeof releaser`. */
+/** What the use case of a route answers, for example the answers of a release for `typeof releaseGrant`. */
 // biome-ignore lint/suspicious/noExplicitAny: only the answer of a use case matters here, not its arguments
 export type AnswerOf<UseCase> = UseCase extends (...dependencies: any[]) => (...call: any[]) => Promise<infer Answer>
   ? Answer

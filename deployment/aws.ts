@@ -91,8 +91,8 @@ function checkRegion(region: string): void {
 const MAX_OFFSET_MS = 5000;
 
 /**
- * The time by the AWS clock, because a fence must not be ahead of it. The clock of the operator's machine may be wrong by hours without anybody noticing: the
- * SDK silently corrects the time of its signatures.
+ * The time by the AWS clock, because a fence must not be ahead of it. The clock of the operator's machine may be wrong by hours, and the
+ * operator would not notice, because the SDK silently corrects the time of its signatures.
  * @returns epoch milliseconds, rounded down to the second
  * @throws Refusal with both times if the clock of the machine is wrong
  */

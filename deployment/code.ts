@@ -15,7 +15,7 @@ import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 
 /**
- * The bucket for the zips of every stage in a region, unless the deployment names another. Whoever can write to it decides what the next deployment
+ * The bucket for the zips of every stage in a region, unless the deployment names another. A writer of this bucket decides what the next deployment
  * deploys, so deployers who are bounded by a service role have their own bucket.
  */
 export const defaultCodeBucket = ({ account, region }: Aws, isBounded = false): string =>
@@ -30,7 +30,7 @@ export interface UploadedTemplate {
 
 /**
  * Uploads the files that the bucket lacks, and creates the bucket if it is the default one. CloudFormation reads the versions that this
- * call has compared or written, even if somebody else writes to the bucket meanwhile.
+ * call has compared or written, even if another writer replaces an object in between.
  */
 export async function upload(
   aws: Aws,
@@ -114,10 +114,10 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
   );
 }
 
-/** What S3 answers if another deployment of the account creates the same bucket meanwhile. In us-east-1, S3 then reports success instead. */
+/** What S3 answers if another deployment of the account creates the same bucket at the same time. In us-east-1, S3 then reports success instead. */
 const MADE_BY_ANOTHER = new Set(['BucketAlreadyOwnedByYou', 'OperationAborted']);
 
-/** @returns whether this deployment must set the bucket up. False if another deployment has created it meanwhile, because that one sets it up */
+/** @returns whether this deployment must set the bucket up. False if another deployment was faster, because that one sets it up */
 async function createBucket({ s3, account, region }: Aws, bucket: string): Promise<boolean> {
   const elsewhere = region !== 'us-east-1';
   const command = new CreateBucketCommand({
@@ -135,8 +135,8 @@ async function createBucket({ s3, account, region }: Aws, bucket: string): Promi
 }
 
 /**
- * Puts an object, unless the bucket already has it with the same bytes. The key alone proves nothing: anyone who may write to the bucket could have
- * put other bytes there.
+ * Puts an object, unless the bucket already has it with the same bytes. The key alone proves nothing: another writer of the bucket could have put
+ * other bytes there.
  * @returns the version of the object. Undefined if the bucket does not keep versions
  */
 async function provideObject(

@@ -43,7 +43,7 @@ export async function liftFences(dynamodb: DynamoDBClient, table: string, now: n
   return lifted;
 }
 
-/** @returns false if a grant has meanwhile raised the fence, or the record was deleted */
+/** @returns false if a grant has raised the fence since, or the record was deleted */
 async function lift(
   dynamodb: DynamoDBClient,
   { table, item, to }: { table: string; item: Item; to: number },

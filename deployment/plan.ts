@@ -46,7 +46,7 @@ const STOPPED = 'acquireConcurrency=0 stops acquire. To start acquire again, add
 const DRAINED = 'The deployment stays drained: acquire, once and rates are stopped. holdfast resume starts them again';
 
 const NO_TOPIC =
-  'The alarms do not notify anybody, because alarmTopicArn is empty. Name an SNS topic with --param alarmTopicArn=ARN';
+  'The alarms do not reach any address, because alarmTopicArn is empty. Name an SNS topic with --param alarmTopicArn=ARN';
 
 /**
  * Finds the stack, and checks the whole deployment without changing anything.
@@ -92,7 +92,7 @@ async function checkRecords(
   const own = ownNames(aws, template, order.stage);
   const pseudoValues = pseudoParameters(aws);
   if (deployed) {
-    // Whoever names a limit wants its new value. The check of limits is for tools that drop a limit if it is not named.
+    // An operator who names a limit wants its new value. The check of limits is for tools that drop a limit if it is not named.
     const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
     const allowed = [...order.allowedChanges, ...named];
     const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, own, pseudoValues });

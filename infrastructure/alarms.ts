@@ -7,7 +7,7 @@ import { capital, lambdaId } from './logical-ids.ts';
  */
 
 /**
- * A page wakes somebody, because callers are refused or wait now. It needs two of the last three periods, because callers retry. A ticket can wait
+ * A page wakes an operator, because callers are refused or wait now. It needs two of the last three periods, because callers retry. A ticket can wait
  * for the next morning, so a single event fires it. `alarms=essential` creates only the pages.
  */
 type Urgency = 'page' | 'ticket';

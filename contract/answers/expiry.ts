@@ -66,7 +66,7 @@ export const report = component<Report>()(
         'Why the report is not complete. The next run continues the report. If `finishedAt` is set, the report itself is complete, and only the counting for a namespace was cut short. Null if the report is complete.',
       ),
     ),
-    announced: flag('True if the event about the complete report has reached the event bus.'),
+    announced: flag('True if the event of each complete report has reached the event bus.'),
   }),
 );
 

@@ -247,7 +247,7 @@ export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
 const BROKEN_BY =
   'The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator.';
 
-/** What everyone may read about a grant. Records of third-party clients lack most of these fields. */
+/** What every reader sees of a grant. Records of third-party clients lack most of these fields. */
 const termFields = () => ({
   acquiredAt: nullable(instant(orNull(MEANING.acquiredAt))),
   remainingMs: nullable(count(orNull(MEANING.remainingMs))),
@@ -295,11 +295,11 @@ export const summaryFields = () => ({
   key: key(),
   state: oneOf(
     KEY_STATES,
-    'Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.',
+    'Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.',
   ),
   holder: nullable(text(`${orNull(MEANING.holder)} After a release, the last exclusive holder.`)),
-  fence: nullable(count(`${MEANING.fence} If nobody holds the key, it is the fence of the last grant.`)),
-  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if nobody holds the key.`)),
+  fence: nullable(count(`${MEANING.fence} If no caller holds the key, it is the fence of the last grant.`)),
+  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if no caller holds the key.`)),
   ...termFields(),
 });
 
@@ -327,14 +327,14 @@ export const oneKey = component<KeyView>()(
   'A key with all its holders and its line. From `state` to `data`, the fields are those of one holder, as in `KeySummary`.',
   z.strictObject({
     ...summaryFields(),
-    holders: list(fullHolder, 'The holders, in the order of their grants. Empty if nobody holds the key.'),
+    holders: list(fullHolder, 'The holders, in the order of their grants. Empty if no caller holds the key.'),
     used: used(),
     limit: limit(),
     cap: z.exactOptional(cap),
     limitBy: nullable(text(orNull('The holder whose grant named that limit.'))),
     previous: nullable(previous),
     hasRecord: flag(
-      'False if the key does not have a record, because nobody has used it, or its record was deleted after the retention.',
+      'False if the key does not have a record, because no caller has used it, or its record was deleted after the retention.',
     ),
     waiting: count(MEANING.waiting),
     waiters: z.exactOptional(

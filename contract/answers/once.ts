@@ -109,7 +109,7 @@ const done = component<DoneView>()(
     by: nullable(text(orNull('The holder that completed the slot.'))),
     at: instant('When the slot was completed.'),
     fence: nullable(count(orNull('The fence of the grant that completed the slot.'))),
-    keptUntil: instant('How long the result is kept.'),
+    keptUntil: instant('Until when the result is kept.'),
   }),
 );
 

@@ -17,7 +17,7 @@ export const reserved = component<Reserved>()(
     reservation: text('The id of the reservation, for `settle`.'),
     startAt: instant('The earliest start of the work.'),
     waitMs: count('How long to sleep from the answer to the start, in milliseconds.'),
-    sleepSeconds: count('The same in whole seconds, rounded up, for `SecondsPath` of a `Wait` state.'),
+    sleepSeconds: count('`waitMs` in whole seconds, rounded up, for `SecondsPath` of a `Wait` state.'),
     boundBy: text('The name of the tightest rate.'),
     repeated: flag('True if an earlier try of the request had already reserved the start.'),
     rateChanged: z.exactOptional(
@@ -66,11 +66,11 @@ export const rateKey = component<RateView>()(
   z.strictObject({
     key: text(MEANING.key),
     kind: always('rate', 'The kind of the key.'),
-    paidUntil: nullable(instant('Until when the rates are used up. Null if nobody has reserved.')),
+    paidUntil: nullable(instant('Until when the rates are used up. Null if no caller has reserved.')),
     rates: list(namedRate, 'The rates that the last caller named.'),
     ratesBefore: list(namedRate, 'The rates that the caller before named.'),
     by: nullable(text('The holder of the last reservation. Null if there is none.')),
-    at: nullable(instant('When the last caller reserved. Null if nobody has.')),
+    at: nullable(instant('When the last caller reserved. Null if no caller has.')),
     open: count('How many reservations are open, which means not settled yet.'),
     cap: z.exactOptional(cap),
   }),

@@ -19,7 +19,7 @@ const KEYWORDS = ['from'];
 /** Keywords that do not change the shape. Objects of the same shape share a name. */
 const SHAPELESS = ['description', 'minLength', 'maxLength', 'minimum', 'maximum', 'pattern', 'format', 'default'];
 
-/** Writes the types of the contract in Python. It declares only the types that somebody has asked for, with those inside them. */
+/** Writes the types of the contract in Python. It declares only the types that `of` and `component` were asked for, with the types inside these. */
 export class PythonTypes {
   readonly #components: Components;
   readonly #literals = new Map<string, string>();

@@ -154,7 +154,7 @@ export const breakRequest = request(breakInput(), {
     },
     wait: {
       description:
-        'If true, the holder keeps the grant until its release or its expiry, but heartbeats no longer extend the grant. A grant under which nobody can work, such as an expired one, still ends at once. If false, the grant ends at once, even though the holder may still work.',
+        'If true, the holder keeps the grant until its release or its expiry, but heartbeats no longer extend the grant. A grant under which no holder works, such as an expired one, still ends at once. If false, the grant ends at once, even though the holder may still work.',
     },
   },
 });
@@ -175,7 +175,7 @@ export const capRequest = request(capInput(), {
     key: key(),
     limit: {
       description:
-        'The highest total weight of all holders. 0 pauses the key: nobody is granted the key or a start at its rates. Null lifts this part of the cap. Without the field, this part stays as it is.',
+        'The highest total weight of all holders. 0 pauses the key: no caller is granted the key or a start at its rates. Null lifts this part of the cap. Without the field, this part stays as it is.',
     },
     rates: {
       description:

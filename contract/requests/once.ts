@@ -42,7 +42,7 @@ export const onceBeginRequest = request(beginInput(), {
     },
     inputHash: {
       description:
-        'A text that differs if the input of the work differs, such as a hash of the input. If the slot is done with another `inputHash`, the call fails with `Conflict`, so that nobody receives the result of other input.',
+        'A text that differs if the input of the work differs, such as a hash of the input. If the slot is done with another `inputHash`, the call fails with `Conflict`, so that no caller receives the result of other input.',
       ...bytes(128),
     },
     data: json(`${MEANING.data} Up to 4 KiB and 32 levels.`),

@@ -87,7 +87,7 @@ export const LEASE_ROUTES = [
     success: { 200: { description: 'The grant has ended, or is ending.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     when: {
-      NotFound: 'Nobody holds the key, or none of its shared grants has this fence.',
+      NotFound: 'No caller holds the key, or none of its shared grants has this fence.',
       Conflict: 'The exclusive holder of the key has another fence. `actual` shows the key as it is now.',
     },
     scope: 'breakScope',

@@ -57,7 +57,7 @@ export const ONCE_ROUTES = [
     success: { 200: { description: 'The key remembers no slot.', answer: forgotten } },
     errors: ['NotFound', 'Conflict', 'LeaseHeld', 'OutcomeUnknown'],
     when: {
-      NotFound: 'Nobody has begun a slot of the key.',
+      NotFound: 'No caller has begun a slot of the key.',
       Conflict: 'The key has another fence. `actual` shows the key as it is now.',
       LeaseHeld: 'A caller works for a slot of the key. Break that grant first.',
     },

@@ -55,7 +55,7 @@ export const RATE_ROUTES = [
     success: { 200: { description: 'The reservations of the key are forgotten.', answer: forgottenRate } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     when: {
-      NotFound: 'Nobody has reserved a start at the rates of the key.',
+      NotFound: 'No caller has reserved a start at the rates of the key.',
       Conflict: 'A caller has reserved a start since. `actual` shows the key as it is now.',
     },
     scope: 'breakScope',

@@ -41,7 +41,7 @@ export type Route = RouteContract<unknown>;
 
 /**
  * A route whose answers have the type that the use case returns, or it does not compile.
- * @example route<AnswerOf<typeof releaser>>({ ... })
+ * @example route<AnswerOf<typeof releaseGrant>>({ ... })
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 

@@ -11,7 +11,7 @@ import type { HoldfastParameters } from './parameters.ts';
 
 export type { HoldfastParameters } from './parameters.ts';
 
-/** The parameters of docs/configuration.md. Those that you leave out have their defaults. */
+/** The parameters of docs/configuration.md. A parameter that you leave out has its default. */
 export interface HoldfastProps extends HoldfastParameters {
   /**
    * The folder of the release.

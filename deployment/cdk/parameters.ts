@@ -1,6 +1,6 @@
 // Written by `npm run verify -- cdk-types`.
 
-/** The parameters of the template. Those that you leave out have their defaults. */
+/** The parameters of the template. A parameter that you leave out has its default. */
 export interface HoldfastParameters {
   /** The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region. */
   readonly stage: string;

@@ -19,7 +19,7 @@ locals {
   known    = jsondecode(file(local.template)).Parameters
   unknown  = setsubtract(keys(var.parameters), keys(local.known))
 
-  # The fixed parameters. A change would move callers to other records, or shut them out.
+  # The fixed parameters that a plan checks. A change would move callers to other records, or shut them out.
   fixed = [
     "auth", "jwtIssuer", "jwtAudience", "jwtNamespaceClaim", "leasesTable", "waitersTable", "commitsTable", "nameserviceTable", "bucket",
     "commitProtocol", "pointerAttributes",

@@ -16,7 +16,7 @@ variable "code_bucket" {
 variable "parameters" {
   type        = map(string)
   default     = {}
-  description = "The parameters of docs/configuration.md. Those that you leave out have their defaults."
+  description = "The parameters of docs/configuration.md. A parameter that you leave out has its default."
   nullable    = false
 
   validation {

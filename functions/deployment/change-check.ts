@@ -38,7 +38,7 @@ const MAX_REASON = 2000;
  */
 export async function handler(request: CheckRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
-  // Without this check, anyone who may invoke the function could make it send a request anywhere. An emulator's address
+  // Without this check, a caller who may invoke the function could make it send a request anywhere. An emulator's address
   // is allowed.
   if (!RESPONSE_ORIGINS.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
     throw new Error('the response would not go to CloudFormation');

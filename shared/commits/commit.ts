@@ -143,7 +143,7 @@ class Commit {
     }
   }
 
-  /** Whether this call, and not an earlier call, wrote the commit that the object shows. */
+  /** Whether it is certain that this call, and not an earlier one, wrote the commit that the object shows. */
   #isOwnWrite({ serviceMetadata }: StoredObject): boolean {
     const hasCallId = this.#callId !== undefined && serviceMetadata?.call === this.#callId;
     return this.#unanswered && (this.#isFirst || hasCallId);

@@ -18,7 +18,7 @@ export const isUnchanged = ({ ownIdentity }: CommitRecord): Condition =>
   hasSameIdentity(ownIdentity, { generation: 'generation', commit_id: 'commit_id' });
 
 /**
- * Another client's record is unchanged since it was read. TTL may have deleted that record meanwhile,
+ * Another client's record is unchanged since it was read. TTL may have deleted that record since,
  * and another record may have begun at generation 0.
  */
 export const isUnchangedForeign = ({ identity }: CommitRecord): Condition =>

@@ -34,7 +34,7 @@ interface Preparation {
 
 /**
  * Prepares the content of a commit. Parts are copied here, before the intent: once it is declared, other writers wait.
- * @returns undefined if the object whose fence is reset was replaced meanwhile
+ * @returns undefined if the object whose fence is reset was replaced since the call has read it
  * @throws HoldfastError NotFound (source), InvalidRequest (the same bytes again), Throttled, Unavailable
  */
 export async function prepareContent(

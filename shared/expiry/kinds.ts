@@ -9,10 +9,7 @@ export const KINDS = [
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
-/**
- * The sources of a report by name, in the order of reading. Stored reports contain these names, so they must not
- * change.
- */
+/** The sources of a report by name, in the order of reading. */
 export type Sources = Readonly<Record<string, ExpirySource<Kind>>>;
 
 export function sourceOf(sources: Sources, kind: Kind): ExpirySource<Kind> {

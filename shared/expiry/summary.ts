@@ -20,7 +20,7 @@ export interface Summary {
   /** The completion, in ISO 8601. Null until then. */
   finishedAt: string | null;
   /**
-   * Whether everything was scanned. For a caller of a namespace: and whether all rows of the namespace were counted.
+   * Whether everything was scanned and, for a caller of a namespace, all rows of the namespace were counted.
    */
   complete: boolean;
   /** How many items and objects were read. */

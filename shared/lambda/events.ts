@@ -5,7 +5,7 @@ import type { ErrorCode } from '../errors.ts';
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
 /**
- * The settings of a function that EventBridge starts. Nobody reads the function's answer to an event. If it fails,
+ * The settings of a function that EventBridge starts. EventBridge ignores the function's answer to an event. If it fails,
  * EventBridge tries again, and the event ends in the dead-letter queue.
  */
 export interface EventAdapter {

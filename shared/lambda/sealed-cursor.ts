@@ -47,8 +47,8 @@ function open(sealed: string, list: string): string {
 }
 
 /**
- * A digest with a key that is derived from the stack's id. Everybody who may read the account's tags or stacks knows
- * the id, so the encryption proves nothing: it only hides names of other namespaces from callers of the API. Other
+ * A digest with a key that is derived from the stack's id. Each reader of the account's tags or stacks knows the id, so
+ * the encryption proves nothing: it only hides names of other namespaces from callers of the API. Other
  * rules keep each call within its namespace.
  */
 function keyedDigest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {

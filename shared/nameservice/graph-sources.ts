@@ -16,7 +16,7 @@ import { booleanAttribute } from './values.ts';
  * Creates a graph source with one transaction of all four items. If it exists, the call replaces its definition:
  * `config_v` rises by one, and index, status and the retracted flag stay. A replacement costs a second transaction and
  * a read, because the first transaction finds the alias taken.
- * @throws HoldfastError AlreadyExists (a ledger has the alias), NotFound (an operator removed the alias meanwhile),
+ * @throws HoldfastError AlreadyExists (a ledger has the alias), NotFound (an operator has removed the alias since),
  *   Throttled, Unavailable, OutcomeUnknown
  */
 export async function publishGraphSource(
@@ -27,7 +27,7 @@ export async function publishGraphSource(
   const { table, pointerStyle } = dependencies;
   const answer = (rows: ItemsByConcern, how: { created?: true; repeated?: true }) => {
     const record = shownRecord(rows, pointerStyle);
-    if (!record) throw aliasNotFound(alias, 'graph_source'); // an operator has removed the alias meanwhile
+    if (!record) throw aliasNotFound(alias, 'graph_source'); // an operator has removed the alias since
     if (record.kind !== 'graph_source') throw alreadyExists(alias, record.kind);
     return published(alias, record, how);
   };

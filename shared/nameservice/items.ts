@@ -1,5 +1,4 @@
-import type { Json } from '../aws/attributes.ts';
-import { integer, text } from '../aws/attributes.ts';
+import { integer, type Json, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type Alias, aliasText } from './alias.ts';
 import { type Pointer, type PointerStyle, pointerNames, UNBORN } from './pointers.ts';

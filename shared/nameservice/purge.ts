@@ -89,7 +89,7 @@ function asSeen({ kind, commit, index, status, config }: SeenRecord, style: Poin
 
 /**
  * The conditions for deleting items without a record. The condition on `meta` fails if a caller has created the alias
- * meanwhile.
+ * since.
  */
 function leftovers(rows: ItemsByConcern): Conditions {
   const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {

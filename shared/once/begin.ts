@@ -29,8 +29,8 @@ export interface Run extends Omit<LeaseGrant, 'bound'> {
   /** Whether an earlier try of this request received the grant. */
   repeated: boolean;
   /**
-   * The former worker, if it did not complete and so may have left work half done. Null if an earlier try of the call
-   * got no answer.
+   * The former worker, if it did not complete and so may have left work half done. Null if there is no such worker, or
+   * an earlier try of the call got no answer.
    */
   previous: Previous | null;
 }

@@ -39,8 +39,8 @@ export function completeOnce(dependencies: LeaseDependencies) {
         'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, ' +
         `lease_expiry = ${capTtlOr(':seconds')} + #h.u, ` +
         `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
-      // The holder of an expired grant that nobody has taken over may store its result, just as a heartbeat revives a
-      // lease.
+      // The holder of an expired grant may store its result until another caller takes over, just as a heartbeat revives
+      // a lease.
       ...conditionFields(hasLeaseId(proof), {
         names: { '#result': 'result' },
         values: {

@@ -32,7 +32,7 @@ export const mayBegin = ({ name, slot, fence, acquiredAt, keepMs }: OnceGrant, c
     isUncapped(cut),
   );
 
-/** The condition of forget: the operator has read this fence, and nobody works. */
+/** The condition of forget: the operator has read this fence, and no caller works. */
 export const mayForget = (fence: number): Condition => ({
   expression: 'fence = :fence AND used = :none',
   values: { ':fence': integer(fence), ':none': integer(0) },

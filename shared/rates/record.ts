@@ -22,7 +22,7 @@ export interface RateRecord {
    * something else.
    */
   paidUntil: number | undefined;
-  /** Whether another client has written a wrong type to the row. Then nobody can reserve. */
+  /** Whether another client has written a wrong type to the row. Then no caller can reserve. */
   isMalformed: boolean;
   /** The text of the last reservation, with its charge (`reservationText`). */
   last: string | undefined;

@@ -21,7 +21,7 @@ export interface Reserved {
   startAt: string;
   /** The time from the answer to the start, rounded up to a millisecond. */
   waitMs: number;
-  /** The same in whole seconds, rounded up, for a `Wait` state or a durable wait. */
+  /** `waitMs` in whole seconds, rounded up, for a `Wait` state or a durable wait. */
   sleepSeconds: number;
   /** The name of the tightest rate. */
   boundBy: string;

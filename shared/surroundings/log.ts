@@ -34,7 +34,7 @@ export const measured = (value: number[], unit: Measured['unit']): Measured => (
  * Writes one line of JSON to standard output, with what happened and its metrics. They share a line, because CloudWatch
  * bills by the byte, and writing a line takes longer than making it. Below the level `LOG_LEVEL`, only the metrics are
  * written.
- * @param fields JSON values. Never a lease id, a version or a task token: whoever reads one can use it
+ * @param fields JSON values. Never a lease id, a version or a task token: a reader of the log could use it
  */
 export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metrics?: Metrics): void {
   if (LEVELS.indexOf(level) < settings.least) {

@@ -683,7 +683,7 @@ export interface components {
              * @constant
              */
             bound?: true;
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. */
             data?: unknown;
             /**
              * Format: date-time
@@ -757,7 +757,7 @@ export interface components {
             bound?: boolean;
             /** @description The id of a durable function's callback that waits instead of the call. In its turn, it completes with the grant as JSON, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the `execution` of the durable function itself, and the parameter `durableFunctions`. */
             callbackId?: string;
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Up to 4 KiB and 32 levels, or with `limit` or `mode` `shared` up to 256 bytes. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Up to 4 KiB and 32 levels, or with `limit` or `mode` `shared` up to 256 bytes. */
             data?: unknown;
             /** @description The ARN of the execution that will hold the grant. When the execution ends, its grant is freed, or the execution leaves the line. It must belong to a Standard workflow, or to a durable function that the parameter `durableFunctions` names, in the account and region of the deployment. */
             execution?: string;
@@ -848,7 +848,7 @@ export interface components {
              * @enum {string}
              */
             kind?: "once";
-            /** @description If true, the holder keeps the grant until its release or its expiry, but heartbeats no longer extend the grant. A grant under which nobody can work, such as an expired one, still ends at once. If false, the grant ends at once, even though the holder may still work. */
+            /** @description If true, the holder keeps the grant until its release or its expiry, but heartbeats no longer extend the grant. A grant under which no holder works, such as an expired one, still ends at once. If false, the grant ends at once, even though the holder may still work. */
             wait?: boolean;
         };
         /** @description The lease or the permit that an operator has broken. */
@@ -953,7 +953,7 @@ export interface components {
              * @enum {string}
              */
             kind?: "once";
-            /** @description The highest total weight of all holders. 0 pauses the key: nobody is granted the key or a start at its rates. Null lifts this part of the cap. Without the field, this part stays as it is. */
+            /** @description The highest total weight of all holders. 0 pauses the key: no caller is granted the key or a start at its rates. Null lifts this part of the cap. Without the field, this part stays as it is. */
             limit?: number | null;
             /** @description One to four rates with different names. They count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays as it is. */
             rates?: {
@@ -1472,7 +1472,7 @@ export interface components {
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none. */
             data: unknown;
             /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
@@ -1537,7 +1537,7 @@ export interface components {
              * @constant
              */
             bound?: true;
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. */
             data?: unknown;
             /**
              * Format: date-time
@@ -1721,7 +1721,7 @@ export interface components {
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none. */
             data: unknown;
             /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
@@ -1729,19 +1729,19 @@ export interface components {
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If no caller holds the key, it is the fence of the last grant.
              */
             fence: number | null;
-            /** @description False if the key does not have a record, because nobody has used it, or its record was deleted after the retention. */
+            /** @description False if the key does not have a record, because no caller has used it, or its record was deleted after the retention. */
             hasRecord: boolean;
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
-            /** @description The holders, in the order of their grants. Empty if nobody holds the key. */
+            /** @description The holders, in the order of their grants. Empty if no caller holds the key. */
             holders: components["schemas"]["FullHolder"][];
             /** @description True if the execution has ended, but the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
@@ -1762,7 +1762,7 @@ export interface components {
              */
             remainingMs: number | null;
             /**
-             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -1809,7 +1809,7 @@ export interface components {
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none. */
             data: unknown;
             /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
@@ -1817,12 +1817,12 @@ export interface components {
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If no caller holds the key, it is the fence of the last grant.
              */
             fence: number | null;
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
@@ -1837,7 +1837,7 @@ export interface components {
              */
             remainingMs: number | null;
             /**
-             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -1924,7 +1924,7 @@ export interface components {
         LeaseLost: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "LeaseLost";
-            /** @description The current holder. Null if nobody holds the key, or the record does not say. */
+            /** @description The current holder. Null if no caller holds the key, or the record does not say. */
             holder: string | null;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
@@ -2006,7 +2006,7 @@ export interface components {
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none. */
             data: unknown;
             /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
@@ -2014,12 +2014,12 @@ export interface components {
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If no caller holds the key, it is the fence of the last grant.
              */
             fence: number | null;
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
@@ -2044,7 +2044,7 @@ export interface components {
              */
             remainingMs: number | null;
             /**
-             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -2195,13 +2195,13 @@ export interface components {
         };
         /** @description Begins the work for a slot of a key. */
         OnceBeginRequest: {
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Up to 4 KiB and 32 levels. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Up to 4 KiB and 32 levels. */
             data?: unknown;
             /** @description The ARN of the execution that will do the work. When it ends, the grant ends too. It must be an execution of a Standard workflow or of a durable function, in the account and region of the deployment. */
             execution?: string;
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description A text that differs if the input of the work differs, such as a hash of the input. If the slot is done with another `inputHash`, the call fails with `Conflict`, so that nobody receives the result of other input. */
+            /** @description A text that differs if the input of the work differs, such as a hash of the input. If the slot is done with another `inputHash`, the call fails with `Conflict`, so that no caller receives the result of other input. */
             inputHash?: string;
             /** @description How long the result is kept after the work, in seconds: at least `ttlSeconds`, and at least two periods of `per`. The default is a day, or this minimum if it is longer. */
             keepSeconds?: number;
@@ -2320,7 +2320,7 @@ export interface components {
              */
             acquiredAt: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */
             done: components["schemas"]["OnceLastSlot"] | null;
@@ -2330,12 +2330,12 @@ export interface components {
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If no caller holds the key, it is the fence of the last grant.
              */
             fence: number | null;
             /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
@@ -2357,7 +2357,7 @@ export interface components {
             /** @description The slot of the last grant. Null if the key has no record. */
             slot: string | null;
             /**
-             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -2383,7 +2383,7 @@ export interface components {
             fence: number | null;
             /**
              * Format: date-time
-             * @description How long the result is kept.
+             * @description Until when the result is kept.
              */
             keptUntil: string;
             /** @description The slot. */
@@ -2418,7 +2418,7 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
-            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. */
+            /** @description JSON that the holder shows to every reader of the key, such as a link to its log. */
             data?: unknown;
             /**
              * Format: date-time
@@ -2945,7 +2945,7 @@ export interface components {
         RateKey: {
             /**
              * Format: date-time
-             * @description When the last caller reserved. Null if nobody has.
+             * @description When the last caller reserved. Null if no caller has.
              */
             at: string | null;
             /** @description The holder of the last reservation. Null if there is none. */
@@ -2965,7 +2965,7 @@ export interface components {
             open: number;
             /**
              * Format: date-time
-             * @description Until when the rates are used up. Null if nobody has reserved.
+             * @description Until when the rates are used up. Null if no caller has reserved.
              */
             paidUntil: string | null;
             /** @description The rates that the last caller named. */
@@ -3022,7 +3022,7 @@ export interface components {
         RepairRequest: components["schemas"]["ResetRef"] | components["schemas"]["ResetStatus"] | components["schemas"]["ResetConfig"] | components["schemas"]["Unretract"] | components["schemas"]["Purge"];
         /** @description A report, complete or stopped. */
         Report: {
-            /** @description True if the event about the complete report has reached the event bus. */
+            /** @description True if the event of each complete report has reached the event bus. */
             announced: boolean;
             /** @description True if all tables and the bucket were scanned, and, in a namespace, all rows of the report were counted. */
             complete: boolean;
@@ -3133,7 +3133,7 @@ export interface components {
             reservation: string;
             /**
              * Format: int64
-             * @description The same in whole seconds, rounded up, for `SecondsPath` of a `Wait` state.
+             * @description `waitMs` in whole seconds, rounded up, for `SecondsPath` of a `Wait` state.
              */
             sleepSeconds: number;
             /**

@@ -126,7 +126,7 @@ class AcquiredGrant(_AcquiredGrant, total=False):
     bound: Literal[True]
     """True if the grant lasts as long as its execution, without heartbeats. Absent otherwise."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log."""
     mode: Literal["shared", "exclusive"]
     """How the key is held: together with other holders (`shared`), or alone (`exclusive`)."""
     limit: int | None
@@ -453,7 +453,7 @@ class _FullHolder(TypedDict):
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none."""
     state: Literal["held", "expired"]
     """Whether the grant has expired. A heartbeat revives an expired grant, until another grant replaces it."""
 
@@ -490,7 +490,7 @@ class Grant(_Grant, total=False):
     bound: Literal[True]
     """True if the grant lasts as long as its execution, without heartbeats. Absent otherwise."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log."""
 
 
 class _GraphSource(TypedDict):
@@ -589,13 +589,13 @@ class _Key(TypedDict):
     key: str
     """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether somebody holds the key."""
+    """Whether a caller holds the key."""
     holder: str | None
     """The name that the holder gives itself, for people who read the key."""
     fence: int | None
     """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
@@ -614,9 +614,9 @@ class _Key(TypedDict):
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none."""
     holders: list[FullHolder]
-    """The holders, in the order of their grants. Empty if nobody holds the key."""
+    """The holders, in the order of their grants. Empty if no caller holds the key."""
     used: int
     """The total weight of all holders."""
     limit: int | None
@@ -656,13 +656,13 @@ class _KeySummary(TypedDict):
     key: str
     """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether somebody holds the key."""
+    """Whether a caller holds the key."""
     holder: str | None
     """The name that the holder gives itself, for people who read the key."""
     fence: int | None
     """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
@@ -681,7 +681,7 @@ class _KeySummary(TypedDict):
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none."""
 
 
 class KeySummary(_KeySummary, total=False):
@@ -740,13 +740,13 @@ class _ListedKey(TypedDict):
     key: str
     """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether somebody holds the key."""
+    """Whether a caller holds the key."""
     holder: str | None
     """The name that the holder gives itself, for people who read the key."""
     fence: int | None
     """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
@@ -765,7 +765,7 @@ class _ListedKey(TypedDict):
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none."""
     used: int
     """The total weight of all holders."""
     limit: int | None
@@ -925,13 +925,13 @@ class _OnceKey(TypedDict):
     key: str
     """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether somebody holds the key."""
+    """Whether a caller holds the key."""
     holder: str | None
     """The name that the holder gives itself, for people who read the key."""
     fence: int | None
     """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
@@ -943,7 +943,7 @@ class _OnceKey(TypedDict):
     ending: bool
     """True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop."""
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log. Null if there is none."""
     kind: Literal["once"]
     """The kind of the key."""
     slot: str | None
@@ -972,7 +972,7 @@ class OnceLastSlot(TypedDict):
     fence: int | None
     """The fence of the grant that completed the slot. Null if the record does not say."""
     keptUntil: str
-    """How long the result is kept."""
+    """Until when the result is kept."""
 
 
 class OnceNotCompleted(TypedDict):
@@ -1028,7 +1028,7 @@ class OnceRun(_OnceRun, total=False):
     """The caller is to work for the slot, and then call `complete`."""
 
     data: Any
-    """JSON that the holder shows to everyone who reads the key, such as a link to its log."""
+    """JSON that the holder shows to every reader of the key, such as a link to its log."""
 
 
 class OnceSuperseded(TypedDict):
@@ -1196,7 +1196,7 @@ class _RateKey(TypedDict):
     kind: Literal["rate"]
     """The kind of the key."""
     paidUntil: str | None
-    """Until when the rates are used up. Null if nobody has reserved."""
+    """Until when the rates are used up. Null if no caller has reserved."""
     rates: list[NamedRate]
     """The rates that the last caller named."""
     ratesBefore: list[NamedRate]
@@ -1204,7 +1204,7 @@ class _RateKey(TypedDict):
     by: str | None
     """The holder of the last reservation. Null if there is none."""
     at: str | None
-    """When the last caller reserved. Null if nobody has."""
+    """When the last caller reserved. Null if no caller has."""
     open: int
     """How many reservations are open, which means not settled yet."""
 
@@ -1280,7 +1280,7 @@ class Report(TypedDict):
     stoppedBy: Literal["time", "Throttled"] | None
     """Why the report is not complete."""
     announced: bool
-    """True if the event about the complete report has reached the event bus."""
+    """True if the event of each complete report has reached the event bus."""
 
 
 class ReportPage(TypedDict):
@@ -1352,7 +1352,7 @@ class _Reserved(TypedDict):
     waitMs: int
     """How long to sleep from the answer to the start, in milliseconds."""
     sleepSeconds: int
-    """The same in whole seconds, rounded up, for `SecondsPath` of a `Wait` state."""
+    """`waitMs` in whole seconds, rounded up, for `SecondsPath` of a `Wait` state."""
     boundBy: str
     """The name of the tightest rate."""
     repeated: bool
@@ -1674,7 +1674,7 @@ class LeaseLost(HoldfastError):
     reason: LossReason
     """How the caller lost it."""
     holder: str | None = None
-    """The current holder. Null if nobody holds the key, or the record does not say."""
+    """The current holder. Null if no caller holds the key, or the record does not say."""
 
 
 class PreconditionFailed(HoldfastError):
