@@ -40,7 +40,7 @@ async function withdraw(
 ): Promise<boolean> {
   const { key } = asker;
   const name = requestName(asker);
-  const { seen: flaggedTickets, waiter } = await flagOwnWaiters(dependencies, { ...asker, ticket: namedTicket }, call);
+  const { tickets, waiter } = await flagOwnWaiters(dependencies, { ...asker, ticket: namedTicket }, call);
   let hadWaiter = waiter !== undefined;
   /** Whether a write without an answer may have ended the grant of the request. */
   let inDoubt = false;
@@ -59,7 +59,7 @@ async function withdraw(
       return hadWaiter;
     }
     const { ticket } = entry;
-    if (ticket !== undefined && !flaggedTickets.has(ticket))
+    if (ticket !== undefined && !tickets.has(ticket))
       hadWaiter = (await withdrawWaiter(dependencies, { asker, ticket }, call)) || hadWaiter;
     const end = await endOwn(dependencies, { key, entry }, call);
     if (end === 'ended') return true;
@@ -69,8 +69,8 @@ async function withdraw(
 
 /**
  * Withdraws a waiter that received its grant after this call had flagged the line. A call must receive the answer that
- * it was withdrawn, not that its wait is over. Without the error, a task would never end, because nobody would notify
- * it of its grant.
+ * it was withdrawn, not that its wait is over. Without the error, a task would never end, because no call would
+ * notify it of its grant.
  * @returns whether the row of the waiter was still there
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about the task)
  */

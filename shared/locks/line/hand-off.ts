@@ -113,13 +113,11 @@ const handOffOutcome = (
   end: HandOffOutcome['end'],
   line?: NextInLine,
 ): HandOffOutcome => ({
-  ...{
-    granted,
-    end,
-    record,
-    blocked: line?.blocked,
-    isLeftToSleepers: line?.isLeftToSleepers === true && line.nextGrants.length === 0,
-  },
+  granted,
+  end,
+  record,
+  blocked: line?.blocked,
+  isLeftToSleepers: line?.isLeftToSleepers === true && line.nextGrants.length === 0,
   ...soFar,
 });
 
@@ -263,10 +261,10 @@ async function afterWrite(
   return servesNoMore(progress, line, ended) ? handOffOutcome(progress, 'waits', line) : undefined;
 }
 
-/** Whether another round cannot serve anybody. */
+/** Whether another round would serve no waiter. */
 function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, ended: readonly GrantToEnd[]): boolean {
-  // The write freed the key, served nobody, and nobody has joined since the line was read. So the line holds nobody who
-  // can be served.
+  // The write freed the key and served no waiter, and none has joined since the line was read. So no waiter in line can
+  // be served.
   const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
   if (line.nextGrants.length === 0 && wasAlone && reading.isCompleteFor(record)) return true;
   if (servesAlone(line)) return true;

@@ -80,14 +80,14 @@ export interface Joined {
 
 /**
  * Extends the row of a call that asks again in time, puts the row of a caller that has slept, or adds a new waiter.
- * @returns `how`: `new`: added a waiter. `counted`, `again`: extended its row, which the hints still count only if
- * `counted`. `back`: put the row of a caller that has slept
+ * @returns `how`: `new`: added a waiter. `counted`: extended its row. `uncounted`: extended a row that the hints may
+ * not count any more. `back`: put the row of a caller that has slept
  * @throws HoldfastError LeaseLost (`cancelled`), Superseded, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(
   lockCall: LockCall,
   joining: JoinOptions,
-): Promise<{ ticket: string; how: 'new' | 'again' | 'counted' | 'back' }> {
+): Promise<{ ticket: string; how: 'new' | 'counted' | 'uncounted' | 'back' }> {
   const {
     dependencies,
     lock: { asked },
@@ -102,7 +102,7 @@ async function takePosition(
     const kept = hasOnlyPlace ? undefined : await keepPosition(dependencies, keeping, call);
     if (kept?.cancelledAt !== undefined) throw errorOfFlagged(kept);
     // By a clock that is ahead, the row may have expired already, so another call may have counted the line without it.
-    if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
+    if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'uncounted' };
     const place = hasOnlyPlace ? { number } : await ownPlace(lockCall, ticket);
     const row = {
       ...asked,
@@ -126,8 +126,8 @@ async function takePosition(
 }
 
 /**
- * The place of a ticket, if it belongs to this request. Everybody can read tickets. With another caller's early ticket,
- * a caller could jump the whole line.
+ * The place of a ticket, if it belongs to this request. Every caller can read tickets. With another caller's early
+ * ticket, a caller could jump the whole line.
  */
 async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<WaitingCall | undefined> {
   if (!canSleep(dependencies)) return undefined;
@@ -165,7 +165,7 @@ export async function join(lockCall: LockCall, joining: JoinOptions): Promise<Jo
   const { attempt } = joining;
   const tried = attempt && how === 'new' ? await markOrTry(lockCall, { ticket, attempt }) : undefined;
   if (tried?.granted) return { ticket, record: tried.granted.record, granted: tried.granted };
-  const marked = tried?.marked ?? (await lock.raiseMark(ticket, how === 'counted' ? 'again' : 'first'));
+  const marked = tried?.marked ?? (await lock.raiseMark(ticket, { isCounted: how === 'counted' }));
   const { won, record, arrivals, lineOut } = marked;
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   // A caller that asks again keeps its position, even in a line that is too long.
@@ -182,7 +182,7 @@ async function markOrTry(
   lockCall: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },
 ): Promise<{ marked?: MarkWritten; granted?: GrantOnRecord }> {
-  const marked = await lockCall.lock.raiseMark(ticket, 'first', { isMarked: true });
+  const marked = await lockCall.lock.raiseMark(ticket, { isMarked: true });
   if (marked.won || lockCall.lock.isMarked(marked.record) || lockCall.lock.ownGrant(marked.record) !== undefined)
     return { marked };
   const outcome = await attempt();
@@ -204,7 +204,7 @@ export async function joinAsleep(
   await refuseIfNamespaceFull(dependencies, key, call);
   const ticket = newTicket(dependencies.clock.now(), dependencies.ids.uuid());
   await putPlace(dependencies, { asked, ticket, ...sleeping }, call);
-  const { won, record, arrivals, lineOut } = await lock.raiseMark(ticket, 'first', { isAsleep: true });
+  const { won, record, arrivals, lineOut } = await lock.raiseMark(ticket, { isAsleep: true });
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
   const arrived = { key, ticket: placeOf(ticket), arrivals, lineOut, correct };
   if (won) await leaveIfLineFull(dependencies, arrived, call);

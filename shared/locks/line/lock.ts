@@ -12,7 +12,7 @@ import { correctLineOut, mark, markJoined, type ReplacePart } from '../record/ma
 import { notifyHolder } from '../record/notify-holder.ts';
 import { endOfRequest, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
-import { readKey, type Written as WrittenKey } from '../record/requests.ts';
+import { readKey, type Written } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
@@ -156,27 +156,25 @@ export class Lock {
   }
 
   /**
-   * Raises the mark for a waiter, unless the request has or had a grant. `isMarked`: only if the key has a mark already.
-   * `isAsleep`: the caller has only a place.
-   * @param how `again`: the arrivals already count the waiter
+   * Raises the mark for a waiter, unless the request has or had a grant.
+   * @param how `isCounted`: the arrivals already count the waiter. `isMarked`: only if the key has a mark already.
+   * `isAsleep`: the caller has only a place
    */
   async raiseMark(
     ticket: string,
-    how: 'first' | 'again',
-    { isMarked, isAsleep }: { isMarked?: boolean; isAsleep?: boolean } = {},
+    { isCounted = false, isMarked, isAsleep }: { isCounted?: boolean; isMarked?: boolean; isAsleep?: boolean },
   ): Promise<MarkWritten> {
     const { key, name } = this.#request;
-    const isAgain = how === 'again';
-    const joining = { key, name, ticket, isAgain, isMarked, isAsleep };
+    const joining = { key, name, ticket, isCounted, isMarked, isAsleep };
     const { won, record } = await this.#replacing(ticket, (replacing) =>
       markJoined(this.#dependencies, { ...joining, replacing }, this.#call),
     );
-    if (won) this.#arrival = isAgain ? undefined : record.arrivals;
+    if (won) this.#arrival = isCounted ? undefined : record.arrivals;
     return markedBy(won, record);
   }
 
   /** Raises the mark by `write`. If the request replaces older ones, the same write makes it the latest. */
-  async #replacing(ticket: string, write: (how?: ReplacePart) => Promise<WrittenKey>): Promise<WrittenKey> {
+  async #replacing(ticket: string, write: (how?: ReplacePart) => Promise<Written>): Promise<Written> {
     const { replace } = this.#request;
     if (replace === undefined) return write();
     const { markReplacing } = await import('./replace.ts');

@@ -216,15 +216,13 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
   const { record, reading, toEnd, ownTicket } = search;
   const { clockSkewMs } = dependencies;
   const line: NextInLine = {
-    ...{
-      nextGrants: [],
-      hasOthers: false,
-      next: undefined,
-      unservedRows: [],
-      nextAsks: undefined,
-      taskWaits: false,
-      refused: [],
-    },
+    nextGrants: [],
+    hasOthers: false,
+    next: undefined,
+    unservedRows: [],
+    nextAsks: undefined,
+    taskWaits: false,
+    refused: [],
   };
   const now = dependencies.clock.now();
   const cap = capAt(record, { now, clockSkewMs });

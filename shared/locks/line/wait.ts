@@ -159,7 +159,7 @@ class CallInLine {
 
   /**
    * Puts the caller to sleep if its turn is far.
-   * @returns a grant that came meanwhile.
+   * @returns a grant that came before the caller slept
    * @throws HoldfastError LeaseHeld if the caller sleeps
    */
   async #sleepIfFar(): Promise<GrantOnRecord | undefined> {
@@ -238,8 +238,8 @@ class CallInLine {
    */
   #mayHandOff(): boolean {
     const { patience } = this.#joining;
-    // The key was free before this call came, and nobody has had it since. So it was left free for sleepers, and this
-    // call leaves it to them too.
+    // The key was free before this call came, and no caller has had it since. So it was left free for sleepers, and
+    // this call leaves it to them too.
     if (patience && (this.#record.freedAt ?? 0) <= patience.freeSince) {
       this.#freeSince ??= this.#now;
       this.#patienceMs = Math.max(0, patience.until - this.#freeSince);
@@ -258,8 +258,8 @@ class CallInLine {
   }
 
   /**
-   * Whether another hand-off would serve nobody either, because the record is the same. After a second this call tries
-   * again: the next waiter may have left.
+   * Whether another hand-off would serve no waiter either, because the record is the same. After a second this call
+   * tries again: the next waiter may have left.
    */
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
@@ -329,7 +329,7 @@ class CallInLine {
 const MIN_RACE_PAUSE_MS = 25;
 const MAX_RACE_PAUSE_MS = 250;
 
-/** The pause between tries while there is a mark: each reads the line, and wins only if nobody in it can be served. */
+/** The pause between tries while there is a mark: each reads the line, and wins only if no waiter can be served. */
 const BESIDE_LINE_MS = 1000;
 
 interface RaceOptions {
@@ -348,9 +348,9 @@ interface RaceOptions {
 export async function race(lockCall: LockCall, { heldBy, ...racing }: RaceOptions): Promise<GrantOnRecord> {
   const { clock, ids } = lockCall.dependencies;
   const pauses = jitteredPauses(ids);
-  const look = looksBeside(lockCall.lock);
+  const lookAtHolders = looksBeside(lockCall.lock);
   for (let record = heldBy; ; ) {
-    await untilSeemsFree(lockCall, { ...racing, heldBy: record, pauses, lookAtHolders: look, triedAt: clock.now() });
+    await untilSeemsFree(lockCall, { ...racing, heldBy: record, pauses, lookAtHolders, triedAt: clock.now() });
     const outcome = await racing.attempt();
     if (outcome.won) return outcome;
     record = outcome.record;
@@ -366,7 +366,7 @@ interface Round extends RaceOptions {
 /** Polls until the key looks free. Pauses until the holder's expiry, or for a jittered pause if that is shorter. */
 async function untilSeemsFree(
   { dependencies, lock, call }: LockCall,
-  { heldBy, deadline, pauses, lookAtHolders: look, triedAt }: Round,
+  { heldBy, deadline, pauses, lookAtHolders, triedAt }: Round,
 ): Promise<void> {
   const { clock } = dependencies;
   const tryAgainAt = (record: KeyRecord): number => {
@@ -385,7 +385,7 @@ async function untilSeemsFree(
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toTryMs > 0 ? Math.min(pause, toTryMs) : pause, leftMs));
     record = await pollRecord(dependencies, lock.asked.key, call);
-    look(record, true);
+    lookAtHolders(record, true);
     if (tryAgainAt(record) <= clock.now()) return;
   }
 }

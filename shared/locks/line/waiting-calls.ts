@@ -125,7 +125,7 @@ export async function deleteOwnUnlessFlagged(
 
 /**
  * Deletes an expired row, unless its call has asked again and so extended it.
- * @returns whether the row is gone.
+ * @returns whether the row is gone
  * @throws as `deleteUnlessFlagged`
  */
 export async function deleteExpiredRow(
@@ -210,7 +210,7 @@ export async function flagRow(
 
 /**
  * Reads the row of a call.
- * @returns the row only if it was withdrawn, superseded or cancelled.
+ * @returns the row only if it was withdrawn, superseded or cancelled
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function getFlagged(
@@ -224,7 +224,7 @@ export async function getFlagged(
 
 export interface FlaggedWaiters {
   /** The tickets of the request that were in line. */
-  seen: ReadonlySet<string>;
+  tickets: ReadonlySet<string>;
   /** One of the rows that this call has flagged. */
   waiter: Waiter | undefined;
 }
@@ -257,7 +257,7 @@ export async function flagOwnWaiters(
 ): Promise<FlaggedWaiters> {
   const named =
     ticket === undefined ? undefined : await flagTicket(dependencies, { key: asker.key, ticket, asker }, call);
-  if (named) return { seen: new Set([named.ticket]), waiter: named };
+  if (named) return { tickets: new Set([named.ticket]), waiter: named };
   const own: Waiter[] = [];
   for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call))
     if (!isTask(row) && isOwnOf(row, asker)) own.push(row);
@@ -265,7 +265,7 @@ export async function flagOwnWaiters(
   // Places come first, for the reason that `flagTicket` gives.
   for (const row of own.toSorted((a, b) => Number(isPlace(b)) - Number(isPlace(a))))
     waiter = (await flagRow(dependencies, { rowKey: waiterKey(row), asker }, call)) ?? waiter;
-  return { seen: new Set(own.map(({ ticket }) => ticket)), waiter };
+  return { tickets: new Set(own.map(({ ticket }) => ticket)), waiter };
 }
 
 async function deleteIf(

@@ -205,8 +205,8 @@ interface JoinMarkOptions {
   key: string;
   name: string;
   ticket: string;
-  /** Whether the call asks again, so that the mark has counted its waiter already. */
-  isAgain?: boolean;
+  /** Whether the arrivals count the waiter already, because its call asks again. */
+  isCounted?: boolean;
   /** Whether the call already has its waiter in line, and only puts a lost mark back. */
   isBack?: boolean;
   /** Whether the write demands that the key has a mark. */
@@ -232,7 +232,7 @@ export interface ReplacePart {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: JoinMarkOptions,
+  { key, name, ticket, isBack = false, isCounted = isBack, isMarked: mustBeMarked = false, ...how }: JoinMarkOptions,
   call: Call,
 ): Promise<Written> {
   const mayJoin = isBack ? isUnmarked : isNotRemembered(name);
@@ -240,7 +240,7 @@ export async function markJoined(
   const marks = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
   const isNewest = replacing ? [replacing.condition] : [];
   const first = isAsleep ? {} : { first: [ticket] };
-  const left = Number(isAgain) + Number(replacing?.replaces ?? false);
+  const left = Number(isCounted) + Number(replacing?.replaces ?? false);
   for (let ownEntry = hasNoEntry(name); ; ) {
     const condition = all(ownEntry, mayJoin, ...marks, ...isNewest);
     const arrival = { key, condition, ticket, ...first, left, addedParts: replacing?.addedParts };
