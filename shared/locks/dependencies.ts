@@ -16,8 +16,8 @@ export interface LeaseDependencies {
   ids: Ids;
   table: string;
   /**
-   * The clock skew margin: how far the clocks of two functions may differ. Only after it may another caller take over
-   * an expired lease.
+   * The clock skew margin: how far the clocks of two functions may differ. Another caller may take over an expired
+   * lease only after this margin.
    */
   clockSkewMs: number;
   /** The highest `waitSeconds`. A call that asks for more waits for `maxWaitSeconds`. */

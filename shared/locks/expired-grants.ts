@@ -57,7 +57,7 @@ function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condi
 }
 
 /**
- * The record has a third-party lease that has expired, or one whose end nobody can read. Such a client stores whole
+ * The record has a third-party lease that has expired, or one without a readable end. Such a client stores whole
  * seconds, in the TTL attribute.
  */
 function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {

@@ -60,7 +60,7 @@ async function endByFence(
     found = entry;
     const stays = mayWork && isProtected(dependencies, entry);
     if (stays && entry.isEnding) {
-      // If the task accepts the message that the grant is broken, it never received the grant, and nobody works under
+      // If the task accepts the message that the grant is broken, it never received the grant, so no holder works under
       // it.
       mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
       if (mayWork) return brokenView(key, { fence, entry, ended: false });

@@ -39,7 +39,7 @@ export const heartbeat = (
 /**
  * Extends a grant by its ttl, or by a new `ttlSeconds`, with one conditional UpdateItem
  * (docs/protocols/locks.md#heartbeat). A heartbeat never shortens a grant. It revives an expired grant whose room
- * nobody has needed, and does not extend a grant that is ending.
+ * no caller has needed, and does not extend a grant that is ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function extendGrant(dependencies: LeaseDependencies) {

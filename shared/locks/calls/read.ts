@@ -28,8 +28,8 @@ export function readOneKey(dependencies: LeaseDependencies) {
     const record = await readKey(dependencies, key, call);
     const now = dependencies.clock.now();
     const view = keyView(record, now);
-    // Without a mark nobody waits, unless a third-party client has removed the mark, which the schedule
-    // puts back. Callers that have left may come back.
+    // Without a mark there are no waiters, unless a third-party client has removed the mark, which the schedule puts
+    // back. Callers that have left may come back.
     if (record.mark === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));

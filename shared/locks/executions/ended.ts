@@ -267,7 +267,7 @@ async function passToTarget(
 /**
  * The end of the grace of a grant whose work has ended (docs/protocols/executions.md#grace). Step Functions does not
  * stop a function that the execution has started. So after an abnormal end the function may still work, and count on
- * the expiry that it received. Nobody works under a grant that was not claimed.
+ * the expiry that it received. No function works under a grant that was not claimed.
  *
  *   the execution ends       + graceMs, or the expiry if that is earlier
  *           |------- grace -------|--- the grant has expired

@@ -19,7 +19,7 @@ const MAX_LAG_MS = 60_000;
 /** A grant of an execution, or a waiter, whose `acquiredAt` is when it joined. */
 type Answered = Pick<HolderEntry, 'acquiredAt' | 'answeredAt'>;
 
-/** When a call or a task last received the grant. If anybody read that answer, the execution was running then. */
+/** When a call or a task last received the grant. If the execution read that answer, it was running then. */
 const answeredAtOf = ({ acquiredAt, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
 
 /** What a call knows about an execution that may have ended. */

@@ -15,8 +15,8 @@ const FOREIGN = new Set(['InvalidArn', 'InvalidParameterValueException']);
 /**
  * Describes an execution of Step Functions or of a durable function. The answer is eventually consistent, so it may not
  * show the last moments.
- * @throws HoldfastError Throttled, Unavailable, even if access is denied to an execution that the deployment may
- * describe: to free the lease of an execution that runs would be worse than to wait for the permission
+ * @throws HoldfastError Throttled, Unavailable (access may be denied to an execution that the deployment should be able
+ * to describe: to free the lease of an execution that runs would be worse than to wait for the permission)
  */
 export async function describeExecution(dependencies: LeaseDependencies, arn: string, call: Call): Promise<Described> {
   const question = isDurable(arn) ? askLambda(dependencies, arn, call) : askStepFunctions(dependencies, arn, call);

@@ -176,8 +176,8 @@ async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: H
 export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';
 
 /**
- * Whether the request still has the grant. A grant that was not claimed counts even after its grant window: if nobody
- * has changed it, the claim wins.
+ * Whether the request still has the grant. A grant that was not claimed counts even after its grant window: if no
+ * other call has changed it, the claim wins.
  */
 export const isAlive = (own: Grant | string | undefined, now: number): own is Grant =>
   isGrant(own) && (own.claimTtlMs !== undefined || own.expiresAt > now);
@@ -283,8 +283,8 @@ export async function refuseCall(
 ): Promise<never> {
   const { dependencies, lock, call } = lockCall;
   const { key } = lock.asked;
-  // A flagged place stays: a duplicate call may have received a grant meanwhile, and must see the flag before it
-  // claims.
+  // A flagged place stays: a duplicate call may have received a grant in the meantime, and must see the flag before
+  // it claims.
   const isFlagged = typeof reason === 'object';
   for (const row of isFlagged ? [ticket] : rowsToDelete(lockCall, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);

@@ -217,7 +217,7 @@ async function turnFrom(
   const position = await readPosition(dependencies, asked, call);
   const now = clock.now();
   const roomFrom = lock.roomAt(record);
-  // If there is not even room for this call, nobody is blocked: the next end may make room for all.
+  // If there is not even room for this call, the sleepers do not block it: the next end may make room for all.
   const isBlocked = roomFrom <= now && position.isBlocked === true;
   const freeSince = roomFrom <= now && !isBlocked ? Math.max(roomFrom, record.freedAt ?? 0) : undefined;
   return { ...position, isBlocked, record, now, freeSince };
@@ -285,7 +285,7 @@ const sleepIfFar =
 
 /**
  * Puts the caller to sleep. Writes its place first, and then deletes its row, so that the line never looks empty.
- * @returns a grant that the request has received meanwhile
+ * @returns a grant that the request has received before its row was deleted
  * @throws HoldfastError LeaseHeld with the time of the sleep, LeaseLost, QueueFull, Throttled, Unavailable,
  * OutcomeUnknown
  */

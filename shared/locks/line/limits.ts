@@ -32,7 +32,8 @@ export interface Arrived {
 
 /**
  * Whether the line is longer than the quota (docs/protocols/queue.md#limits). Counts the rows only if the record says
- * so, or as a sample, and then corrects the record's hint: a crowd that comes back raises the arrivals quickly, and that alone is no reason to count.
+ * that it is, or as a sample. A crowd that comes back raises the arrivals quickly, and that alone is not a reason to
+ * count. If the count contradicts the record, corrects the hint in the record.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function isLineFull(

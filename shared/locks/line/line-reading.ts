@@ -114,9 +114,9 @@ export class LineReading {
   }
 
   /**
-   * Whether the rows can still be used with this record. Fences count grants. So if the fence has risen by more than
-   * the grants that the record shows and those that this call has ended, another call has made and ended a grant since
-   * the query, and one of the rows may have had it.
+   * Whether the rows can still be used with this record. Each grant raises the fence. If the fence has risen by more
+   * than the grants that the record shows and those that this call has ended, another call may have made and ended a
+   * grant since the query, and one of the rows may have had it.
    */
   isCurrentFor({ fence, entries, moved }: KeyRecord, now: number): boolean {
     if (now - this.#readAt > MAX_AGE_MS || moved !== this.#moved) return false;
@@ -124,7 +124,7 @@ export class LineReading {
     return entries.filter((entry) => this.#isLater(entry)).length + this.#endedSince === fence - this.#fence;
   }
 
-  /** Whether nobody has joined since the query. Each arrival gives the mark a new value, and no value comes twice. */
+  /** Whether no waiter has joined since the query. Each arrival gives the mark a value that it never had before. */
   isCompleteFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
     return mark?.S === this.#mark?.S;
   }

@@ -23,7 +23,7 @@ export interface WaiterView {
   dueAt: string | null;
   /**
    * The operator that has moved the waiter to the front, or null if the operator was not authenticated. Absent if
-   * nobody has moved it.
+   * no operator has moved it.
    */
   movedBy?: string | null;
   /** What the request replaces. Absent if it replaces nothing. */
@@ -142,7 +142,7 @@ export async function readPosition(
     if ((row.ticket < ticket || isMovedRow) && isExpectedHere && !before.has(row.ticket)) {
       before.add(row.ticket);
       if (isPlace(row)) asleep++;
-      // A moved sleeper is served before everybody, so nobody may take its key.
+      // A moved sleeper is served before all others, so no other caller may take the key.
       isBlocked ||= isPlace(row) && (isMovedRow || !fits(row));
     }
     if (read < ROWS_AT_FRONT) continue;

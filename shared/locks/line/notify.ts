@@ -29,8 +29,8 @@ export interface Notified {
 
 /**
  * Measures the time from the end of a grant until the next holder has its own. A holder that joined after that end is
- * not measured, because the key was free. The time after an expiry is not measured, because nobody writes at the moment
- * when a grant expires.
+ * not measured, because the key was free. The time after an expiry is not measured, because no call writes at the
+ * moment when a grant expires.
  */
 export function measureHandOff(
   { previous, ticket }: { previous?: EndedGrant | undefined; ticket?: string | undefined },
@@ -113,7 +113,7 @@ export async function failTaskOrThrow(
 /**
  * Fails the task of a grant that an operator breaks, if its row is still there: then it may not have been notified of
  * its grant (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
- * @returns `accepted`: the task has ended, so nobody works under the grant, and the grant can end at once. `gone`: the
+ * @returns `accepted`: the task has ended, so it does not work under the grant, which can end at once. `gone`: the
  * task was notified before, or has ended. `unanswered`: the row stays, and the next call or the schedule sends again.
  * Undefined if the grant has no task to notify
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable by DynamoDB

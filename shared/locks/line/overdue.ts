@@ -19,7 +19,7 @@ import { deleteExpiredRow } from './waiting-calls.ts';
 // Which rows of a line the repair ends, and when it notifies a task that the granting call has not notified.
 //
 //   granted        + NOTIFIED_AFTER_MS              deadline of the task        + MAX_PAST_DEADLINE_MS
-//      |- granting call -|------ the repair notifies the task -----------------------------|- nobody: the grant expires
+//      |- granting call -|------ the repair notifies the task ----------------------------|- no message: the grant expires
 
 /** How long after a grant its task has been notified, unless the call that wrote the grant has crashed. */
 const NOTIFIED_AFTER_MS = 10_000;

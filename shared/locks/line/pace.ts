@@ -270,14 +270,14 @@ function heldSoFarMs({ entries }: PaceSight['record'], now: number): number {
 // Which call hands off the room of a released grant. If two calls do, both read the line and grant to the same waiters,
 // one of them without effect. If the chosen call has crashed, the next waiter hands off after its patience.
 
-/** How long a hand-off takes at most. If it has not ended by then, its call has crashed. */
+/** How long a hand-off may take. After this time, its call seems to have crashed. */
 const RECENT_MS = 100;
 
 const isRecent = (at: number | undefined, now: number): boolean => at !== undefined && Math.abs(now - at) < RECENT_MS;
 
 /**
  * Whether the last release may still be handing off, so that this call need not. If a task may be next, the answer is
- * no: a task does not poll, so nobody would notice a release that crashed. After an exclusive grant the answer is no
+ * no: a task does not poll, and so would not notice a release that crashed. After an exclusive grant the answer is no
  * too, because its end and the hand-off are one write.
  */
 export const mayBeHandingOff = (record: KeyRecord, now: number): boolean =>

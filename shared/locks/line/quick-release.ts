@@ -121,8 +121,8 @@ const NO_GRANT: NextInLine = {
 
 /**
  * Ends the grant, and leaves the key free for callers that sleep. Then hands off, because a task may have joined
- * meanwhile, and tasks do not poll.
- * @returns as `releaseInLine`
+ * since the read of the line, and tasks do not poll.
+ * @returns as `quickRelease`
  */
 async function leaveToSleepers(
   dependencies: LeaseDependencies,

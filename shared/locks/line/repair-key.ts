@@ -105,7 +105,7 @@ export async function repairAgain(
   return record.thirdParty !== undefined;
 }
 
-/** Restores a mark that a third-party client or TTL has removed, so that nobody passes those in line. */
+/** Restores a mark that a third-party client or TTL has removed, so that no caller passes those in line. */
 async function restoreMark(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<KeyRecord> {
   const { key } = record;
   const waiting = { key, isGranted: (waiter: Waiter) => hasGrant(dependencies, record, waiter) };
@@ -115,7 +115,7 @@ async function restoreMark(dependencies: LeaseDependencies, record: KeyRecord, c
 
 /**
  * A run repairs a busy key of third-party clients again while the newest waiter is younger than this. An older line
- * seems to be left behind.
+ * waits for the next run.
  */
 const YOUNG_MS = 600_000;
 
@@ -247,7 +247,7 @@ interface EndingTaskGrant {
 
 /**
  * Fails the task of a grant that is ending. The call that marked the grant so, such as a break with `wait`, has crashed
- * before it did this. If the task accepts the message, nobody works under the grant, so the grant ends at once.
+ * before it did this. If the task accepts the message, it does not work under the grant, so the grant ends at once.
  */
 async function failTaskOfEndingGrant(
   dependencies: LeaseDependencies,

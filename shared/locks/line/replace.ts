@@ -38,7 +38,7 @@ function latestOf({ latest: map }: KeyRecord): Latest | undefined {
 /** A request with `replace` that joins the line. */
 type Newcomer = Pick<GrantRequest, 'key' | 'name' | 'holder' | 'replace'> & { ticket: string };
 
-/** The latest request does not wait any more, or is the newcomer itself, so the newcomer has nobody to replace. */
+/** The latest request does not wait any more, or is the newcomer itself, so the newcomer does not replace it. */
 const replacesNone = (name: string): Condition => ({
   expression: `latest.n = :m OR #alone.m = latest.n OR latest.n IN (${RING_ATTRIBUTES})`,
   names: { '#alone': ALONE },

@@ -50,7 +50,7 @@ interface WaiterRow {
 /** A parked waiter: a task of Step Functions, or the callback of a durable function. */
 export type WaitingTask = WaiterRow & ParkedBy;
 
-/** The name of a parked waiter at AWS. Each is a secret: whoever has it can end the wait. */
+/** The name of a parked waiter at AWS. Each is a secret, because every caller that has it can end the wait. */
 export type ParkedBy = { taskToken: string; callbackId?: undefined } | { callbackId: string; taskToken?: undefined };
 
 /** The row of a call of acquire that waits. */
@@ -191,7 +191,7 @@ const MAX_EXPIRED_ROWS = 200;
 
 /**
  * How many expired rows a hand-off reads before it stops: six pages, or about fifty read units. It reads more than a
- * reader does, because if it stops, nobody is served.
+ * reader does, because if it stops, no waiter is served.
  */
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 

@@ -112,7 +112,7 @@ export const isNotInRing = (name: string): Condition =>
   not({ expression: `:m IN (${RING_ATTRIBUTES})`, values: { ':m': text(name) } });
 
 /**
- * Nobody has the key, or only an exclusive holder whose grant has expired.
+ * There is no holder, except perhaps an exclusive one whose grant has expired.
  * @param cut epoch milliseconds
  */
 export const canBeHadAlone = (cut: number): Condition =>

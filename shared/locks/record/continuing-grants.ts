@@ -146,8 +146,8 @@ export async function raiseFence(
 }
 
 /**
- * Writes on a grant if nobody has changed it since it was read. The new version keeps every call that read the
- * grant before from ending it or handing it off.
+ * Writes on a grant, unless another call has changed it since it was read. The new version keeps every call that read
+ * the grant before from ending it or handing it off.
  * @returns the entry as it is after the write, as another call may have left it
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

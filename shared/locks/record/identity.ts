@@ -24,8 +24,8 @@ export function requestName({ holder, requestId, principal = '' }: Authenticated
 }
 
 /**
- * The `lease_version` of a key that we hold. A third-party client reads such a record as a lease that somebody else
- * holds.
+ * The `lease_version` of a key that Holdfast holds. A third-party client reads such a record as the lease of another
+ * client.
  */
 export const OURS = 'holdfast';
 

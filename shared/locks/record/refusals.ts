@@ -10,7 +10,7 @@ import { type RoomRequest, roomAt, weightInUse } from './room.ts';
 
 // Why a caller does not get a key, or has lost it. A call that gets the key does not load this file.
 
-/** Sorts grants by their expiry. Grants that have expired already come last: nobody has needed their room. */
+/** Sorts grants by their expiry. Grants that have expired already come last: no caller has needed their room. */
 const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
   Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
 

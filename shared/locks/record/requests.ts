@@ -41,7 +41,7 @@ type Updated = Written & { before?: KeyRecord };
 
 /**
  * Computes the record after a blind write, which sets whole attributes without a read, from the record before the
- * write. `lease_expiry` may be wrong, but nobody reads it for a holder of Holdfast.
+ * write. `lease_expiry` may be wrong, but is not read for a holder of Holdfast.
  */
 function afterBlind(
   before: Item,
@@ -196,7 +196,7 @@ export function endAlone(
   { key, entry, how, operator, now }: ExclusiveEnd,
   alias = '#h',
 ): WritePart {
-  // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before it.
+  // No caller received the grant. So the record forgets its holder, and the next grant names the holder before it.
   const isForgotten = how === 'neverNotified' || (how === 'expired' && entry.claimTtlMs !== undefined);
   const retention = isOnceRecord(key) ? {} : { ':retention': secondsAttribute(now + fenceRetentionSeconds * 1000) };
   return {

@@ -150,9 +150,9 @@ export interface GrantToEnd {
 }
 
 /**
- * The holders that new grants replace, the latest end first (docs/protocols/locks.md#previous). If nobody received one
- * of the grants that end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide a
- * holder that left its work half done.
+ * The holders that new grants replace, the latest end first (docs/protocols/locks.md#previous). If no caller received
+ * one of the grants that end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide
+ * a holder that left its work half done.
  */
 export const previousOf = (toEnd: readonly GrantToEnd[], now: number): EndedGrant[] =>
   toEnd
