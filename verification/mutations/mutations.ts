@@ -35,7 +35,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a caller is locked out by his own request',
     promise: 'a lease answers as one lock with fences would',
-    changes: [change('return isCurrent ?', 'return own.expiresAt < 0 ?')],
+    changes: [change('return isCurrent ?', 'return ownEntry.expiresAt < 0 ?')],
     only: 'leases',
   },
   {
