@@ -129,7 +129,7 @@ function serveDurableFunctions(port: number): void {
 function prepareEnvironment({ environment }: Service): void {
   for (const [name, value] of Object.entries(environment))
     if (!FUNCTION_SETTINGS.includes(name) && name !== 'LOG_LEVEL') process.env[name] = value;
-  process.env.METRICS_NAMESPACE = ''; // nobody reads them here
+  process.env.METRICS_NAMESPACE = ''; // a local stack does not collect metrics
   const defaults: Record<string, string> = {
     ...environment,
     LOG_LEVEL: 'WARN', // a line for each request would bury this terminal

@@ -36,7 +36,7 @@ CASES: dict[str, list[Step]] = {
         ("heartbeat", {"leaseId": "$0.leaseId"}),
         ("readLeases", {}),
     ],
-    "a key that nobody has used is free": [("readLeases", {}), ("breakLease", {"fence": 1})],
+    "a key that was never used is free": [("readLeases", {}), ("breakLease", {"fence": 1})],
     "a held key refuses others, and says who holds it": [("acquire", {}), ("acquire", B), ("acquire", {**B, **LIMIT})],
     "a retry of a request receives its grant again": [
         ("acquire", {"requestId": "one"}),
