@@ -7,15 +7,7 @@ import { living } from '../support/programs/cli.ts';
 import { PYTHON_CLIENT, python } from '../support/programs/python.ts';
 import { until } from '../support/time/until.ts';
 
-/** Runs its arguments as `holdfast run` does, with the shell that is the first of them. */
-const PROGRAM = `import { Command } from ${JSON.stringify(resolve('cli/src/run/command.ts'))};
-const [shell, ...words] = process.argv.slice(1);
-const mayGoOn = () => process.env.LOST === undefined;
-const command = new Command(words, { env: process.env, remainingMs: 60_000, shell: shell.split(' '), mayGoOn });
-if (process.env.LOST) process.on('SIGCONT', () => command.kill());
-const code = await command.exited;
-await command.kill();
-process.exit(code);`;
+const PROGRAM = resolve('test/support/programs/terminal-command.ts');
 
 /** Runs its arguments as `python -m holdfast run` does. */
 const PYTHON_PROGRAM = `import os, signal, sys
@@ -70,7 +62,7 @@ function openTerminal(env: Record<string, string> = {}) {
 
 /** The line that a user types. PROGRAM is in it for both programs. */
 const run = (shell: string, script: string) =>
-  `${shell === PYTHON ? '"$OF_PYTHON" -c "$PYTHON_PROGRAM"' : '"$NODE" --input-type=module -e "$PROGRAM"'} '${shell}' sh -c '${script}'\n`;
+  `${shell === PYTHON ? '"$OF_PYTHON" -c "$PYTHON_PROGRAM"' : '"$NODE" "$PROGRAM"'} '${shell}' sh -c '${script}'\n`;
 
 const PYTHON = 'python -m holdfast';
 const SHELLS = ['/bin/sh', 'dash', 'bash', 'busybox sh'];
