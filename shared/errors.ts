@@ -72,7 +72,6 @@ export class HoldfastError extends Error {
   }
 }
 
-/** One fault of a request. */
 export interface Issue {
   /** A dotted path into the payload, or a part of the HTTP request. */
   path: string;

@@ -36,7 +36,6 @@ const OWN_PREFIX = 'holdfast:';
 export const isReserved = (text: string): boolean => text.startsWith(OWN_PREFIX);
 export const RESERVED_RULE = `must not begin with ${OWN_PREFIX}, which is the service's own`;
 
-/** A name that is not reserved for the service. */
 export const callersName = (maxBytes: number) =>
   name(maxBytes).check(z.refine((value) => !isReserved(value), RESERVED_RULE));
 

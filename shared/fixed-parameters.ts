@@ -9,14 +9,12 @@ export interface CheckedParameters {
   values: Record<string, string>;
   /** Parameters that limit what callers and functions may do. */
   limits: Record<string, string>;
-  /** The value that each parameter has if none is given. */
   defaults: Record<string, string>;
 }
 
 /** The name of the stack's output that lists the values and the limits, each as `name=value`. */
 export const ACCEPTED_OUTPUT = 'FixedParameters';
 
-/** A new value of a fixed parameter or of a limit. */
 export interface ParameterChange {
   name: string;
   from: string;

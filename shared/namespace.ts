@@ -47,7 +47,6 @@ export interface NameFields {
   answered?: readonly string[];
 }
 
-/** A list of records by their names. */
 export interface NameListing {
   /** The field that names one record. A request with this field reads that record and does not list. */
   unless?: string;
@@ -55,7 +54,6 @@ export interface NameListing {
   of: 'stored' | 'paths';
 }
 
-/** The encryption of cursors. */
 export interface Cursors {
   open(sealed: string, namespace: string): string;
   seal(cursor: string, namespace: string): string;

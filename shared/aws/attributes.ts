@@ -1,12 +1,9 @@
 import type { Item } from './dynamodb.ts';
 
-/** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** A string attribute. */
 export const text = (value: string) => ({ S: value });
 
-/** A number attribute that holds a whole number. */
 export const integer = (value: number) => ({ N: String(value) });
 
 export function number(item: Item, name: string): number | undefined {

@@ -18,7 +18,6 @@ export const MEASURES = {
   ParkedMs: 'Milliseconds',
   /** The time from the answer to a reservation until its start. */
   RateWaitMs: 'Milliseconds',
-  /** How many tasks were parked. */
   Parked: 'Count',
   /** How many keys have a line, as the scheduled repair finds them. */
   KeysInLine: 'Count',
@@ -30,7 +29,6 @@ export const MEASURES = {
 
 export type Measure = keyof typeof MEASURES;
 
-/** The context of a domain call. */
 export interface Call {
   /** The authenticated caller (IAM ARN or JWT subject), if the adapter knows one. */
   readonly principal?: string | undefined;

@@ -5,7 +5,6 @@ import type { Fence } from './metadata.ts';
 import type { StoredObject } from './object.ts';
 import type { CommitRequest } from './request.ts';
 
-/** The answer to a commit. */
 export interface Committed {
   path: string;
   /** The ETag of the committed object. Null if another commit has replaced the object since. */

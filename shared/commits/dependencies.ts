@@ -9,7 +9,6 @@ export const PROTOCOLS = ['dynamo', 'native'] as const;
  */
 export type Protocol = (typeof PROTOCOLS)[number];
 
-/** What the calls of commits need. */
 export interface CommitDependencies {
   dynamodb: DynamoDBClient;
   s3: S3Client;

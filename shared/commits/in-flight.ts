@@ -126,7 +126,6 @@ function parsedIfReadable(item: Item) {
   }
 }
 
-/** Whether the object at the path is still the one that the commit replaces. */
 async function isUnreplaced(
   dependencies: CommitDependencies,
   { path, expectedEtag }: CommitPosition,

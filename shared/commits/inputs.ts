@@ -105,7 +105,6 @@ const isBase64 = (value: string) => value.length % 4 === 0 && BASE64.test(value)
 
 type CombinedField = 'ifMatch' | 'ifNoneMatch' | 'body' | 'source' | 'sourceEtag' | 'encoding';
 
-/** What is wrong with the fields of a commit together. */
 function* combinationFaults(
   fields: Partial<Record<CombinedField, string | undefined>>,
 ): Generator<[field: CombinedField, message: string]> {

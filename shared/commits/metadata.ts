@@ -22,7 +22,6 @@ export interface Fence {
   token: number;
 }
 
-/** An entry of an object's chain of commits. */
 export interface CommitEntry {
   commitId: string;
   /**
@@ -85,7 +84,6 @@ interface NewServiceMetadata {
   isReset?: boolean;
 }
 
-/** The metadata that a commit stores on the object that it writes. */
 export function newServiceMetadata(
   path: string,
   { before, entry, fence, call, isReset }: NewServiceMetadata,
@@ -101,7 +99,6 @@ export function newServiceMetadata(
   };
 }
 
-/** The metadata that callers have set on the object. */
 export function userMetadata(metadata: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(METADATA_PREFIX)));
 }

@@ -32,7 +32,6 @@ interface Copy {
   partBytes: number;
 }
 
-/** One part of a copy. */
 interface PartCopy extends Copy {
   uploadId: string;
   range: string | undefined;

@@ -4,14 +4,12 @@ import type { CommitDependencies } from './dependencies.ts';
 import { parseServiceMetadata, type ServiceMetadata, userMetadata } from './metadata.ts';
 import type { Headers } from './request.ts';
 
-/** The object at a path. */
 export interface StoredObject {
   /** The ETag with its quotes. */
   etag: string;
   versionId: string | undefined;
   size: number;
   headers: Headers;
-  /** The metadata that callers have set. */
   metadata: Record<string, string>;
   /** Undefined if another client wrote the object. */
   serviceMetadata: ServiceMetadata | undefined;

@@ -31,7 +31,6 @@ export interface Observation {
   recordEndsAt: number;
 }
 
-/** The record of another client, and its key. */
 interface ObservedRecord {
   key: CommitKey;
   record: CommitRecord;

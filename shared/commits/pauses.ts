@@ -26,7 +26,6 @@ export class Pauses {
     this.#patienceEndsAt = dependencies.clock.now() + request.waitMs;
   }
 
-  /** Whether the invocation is too late for another write. */
   get tooLate(): boolean {
     return this.#call.timeLeftMs() < LAST_COMMIT_MS;
   }

@@ -12,7 +12,6 @@ export interface CommitView {
   versionId: string | null;
   size: number | null;
   contentType: string | null;
-  /** The metadata that callers have set on the object. */
   metadata: Record<string, string> | null;
   /** The commit that wrote the object. Null if another client wrote it. */
   commitId: string | null;

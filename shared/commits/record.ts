@@ -41,10 +41,8 @@ export interface CommitRecord {
   ownIdentity: Item;
 }
 
-/** The key of a record: the path of the object and the precondition. */
 export type CommitKey = Pick<CommitRequest, 'path' | 'expectedEtag'>;
 
-/** The range key of a record. */
 export const recordEtag = (expectedEtag: string | null) => expectedEtag ?? '*';
 
 export const recordKey = ({ path, expectedEtag }: CommitKey): Item => ({

@@ -20,7 +20,6 @@ export interface Headers {
   CacheControl?: string | undefined;
 }
 
-/** A commit or a reset of a fence, after validation. */
 export interface CommitRequest {
   path: string;
   /** The ETag that the object must have, with its quotes. Null if the path must be empty. */
@@ -28,7 +27,6 @@ export interface CommitRequest {
   body: Body;
   headers: Headers;
   metadata: Record<string, string>;
-  /** The entry for the object's chain. */
   entry: CommitEntry;
   /** Whether the caller chose the commit id. Only then an earlier call may have used it. */
   idWasGiven: boolean;

@@ -76,7 +76,6 @@ export function addHeld(to: Segment['held'], more: Segment['held'] = {}): Record
   return Object.fromEntries(held);
 }
 
-/** How many namespaces a summary lists. */
 export const MAX_NAMED_NAMESPACES = 100;
 
 /** The namespaces that hold the most leases, the largest first. @param namespace the only namespace to list */

@@ -5,20 +5,17 @@ import type { Sources } from './kinds.ts';
 import type { Margins, ReportedLocations, SourceReader, Stores } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
-/** What reading a report needs. */
 export interface ReportStoreDependencies {
   s3: S3Client;
   locations: ReportedLocations;
 }
 
-/** What the clean-up needs. */
 export interface CleanDependencies extends ReportStoreDependencies, Stores {
   clock: Clock;
   margins: Margins;
   sources: Sources;
 }
 
-/** What a report needs. */
 export interface ReportDependencies extends CleanDependencies, SourceReader {
   ids: Ids;
   /** How many segments of each table are scanned at once. A report keeps the number that it began with. */

@@ -1,6 +1,5 @@
 import type { ExpirySource } from './sources/source.ts';
 
-/** The kinds of expired records. */
 export const KINDS = [
   ...(['abandonedLease', 'releasedLease', 'abandonedPermit'] as const),
   ...(['holderEnded', 'holderUnknown'] as const),

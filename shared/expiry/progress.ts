@@ -31,7 +31,6 @@ export interface PendingPages {
   done: boolean;
 }
 
-/** The state that a run begins with. */
 interface FoundState {
   checkpoint: Checkpoint;
   /** The ETag of the stored checkpoint. Undefined if nothing is stored. */
@@ -185,7 +184,6 @@ export class Progress {
   }
 }
 
-/** The segment after its pending rows were stored. */
 function withPending(segment: Segment, pending: PendingPages, run: Segment['runs'][number]): Segment {
   const [fence, parts] = run;
   const expired = structuredClone(segment.expired);

@@ -65,7 +65,6 @@ export function createReport(dependencies: ReportDependencies) {
 
 type Stop = { by: 'time' } | { by: 'error'; error: unknown };
 
-/** The state that the workers of a run share. */
 interface ReportRun {
   dependencies: ReportDependencies;
   progress: Progress;

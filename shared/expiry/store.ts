@@ -16,7 +16,6 @@ interface Replacement {
 
 type Replaced = { won: true; etag: string } | { won: false };
 
-/** The objects of reports in the bucket. */
 export interface ReportStore {
   /** @returns undefined if there is no object @throws HoldfastError Throttled, Unavailable */
   get(key: string, call: Call): Promise<Stored | undefined>;

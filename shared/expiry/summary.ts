@@ -12,7 +12,6 @@ export interface HeldLeases {
   leases: number;
 }
 
-/** What a report found, and whether it is complete. */
 export interface Summary {
   reportId: string;
   /** The start of the first run, in ISO 8601. */

@@ -7,7 +7,6 @@ import type { Kind } from './kinds.ts';
 import type { ExpiredRow } from './sources/rows.ts';
 import { type ReportStore, reportStore } from './store.ts';
 
-/** A position in a report: the numbers of segment, run, part and line. */
 interface ReportPosition {
   reportId: string;
   at: [segment: number, run: number, part: number, line: number];
@@ -24,7 +23,6 @@ export interface OpenReport {
   rows(call: Call): AsyncGenerator<Step>;
 }
 
-/** One step through the rows. */
 interface Step {
   /** Undefined at the end of a part, where a reader that skips rows can stop too. */
   row: ExpiredRow<Kind> | undefined;

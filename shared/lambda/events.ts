@@ -9,7 +9,6 @@ export type BusEvent = EventBridgeEvent<string, unknown>;
  * EventBridge tries again, and the event ends in the dead-letter queue.
  */
 export interface EventAdapter {
-  /** Makes the payload from an event. */
   payload(event: BusEvent): unknown;
   /** Errors that count as success, so that EventBridge does not try again. */
   accepts?: readonly ErrorCode[];

@@ -31,9 +31,7 @@ interface Definition<Input, Output> {
   derivedFields?(input: Input): Record<string, unknown>;
   /** Whether the log names the caller. Set for calls of operators. */
   audited?: boolean;
-  /** Set if EventBridge starts the function too. */
   events?: EventAdapter;
-  /** Whether an SQS queue starts the function too. */
   queued?: boolean;
   /** Whether the function belongs to the whole deployment, so that it refuses the alias of every namespace. */
   ofDeployment?: boolean;

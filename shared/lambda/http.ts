@@ -87,9 +87,7 @@ export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined
   throw forbidden('the token has no claim `sub`, which must name its caller', 'the claim sub');
 }
 
-/** The claim and the scope that give tokens access to a deployment. */
 export interface TokenRules {
-  /** The claim that names the namespaces of a caller. */
   namespaceClaim: string;
   /** The scope for the routes of the whole deployment. */
   adminScope: string;

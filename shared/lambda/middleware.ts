@@ -6,7 +6,6 @@ import type { ErrorCode } from '../errors.ts';
 /** The fields in which the steps of a request pass data to each other. */
 export interface Internal extends Record<string, unknown> {
   adapter: 'http' | 'task' | 'event-bridge' | 'sqs';
-  /** The caller's namespace. */
   namespace: string | undefined;
   /** The arrival of the request in epoch milliseconds. */
   arrivedAt: number;

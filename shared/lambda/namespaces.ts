@@ -6,7 +6,6 @@ const IN_NAMESPACE = /^\/v1\/ns\/([a-z0-9][a-z0-9-]{0,31})(\/.+)$/;
 /** Parts of a path that two programs may read differently: an escape, an empty segment, a segment of dots. */
 const AMBIGUOUS = /%|\/\/|\/\.{1,2}(?:\/|$)/;
 
-/** The beginning of the key of a namespace's route. */
 const TEMPLATE = '/v1/ns/{ns}';
 
 /**

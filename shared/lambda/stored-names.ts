@@ -72,7 +72,6 @@ function limitedToNamespace(request: Record<string, unknown>, { of, unless }: Na
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Copies a value with the texts at the path changed. */
 function mapTexts(value: unknown, [member, ...rest]: string[], change: (text: string) => string): unknown {
   if (member === undefined) return typeof value === 'string' ? change(value) : value;
   if (member === '*') return Array.isArray(value) ? value.map((one) => mapTexts(one, rest, change)) : value;

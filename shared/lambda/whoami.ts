@@ -30,7 +30,6 @@ export interface MayCall {
 }
 
 export interface Whoami {
-  /** The version of the deployment. */
   version: string;
   /** The IAM ARN, or the subject of the JWT. Null if callers are not authenticated. */
   principal: string | null;
@@ -94,7 +93,6 @@ function mayCall(route: Route, { authorization, namespace, scopes }: AskingCalle
   }
 }
 
-/** The parameters that name the scopes that a token needs for the route. */
 function parametersOf({ scope, family }: Route, namespace: string | undefined): string[] {
   if (family === null) return [];
   if (namespace !== undefined) return [scope ?? family];

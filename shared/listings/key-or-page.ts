@@ -20,7 +20,6 @@ export const keyOrPage = (maxKeyBytes: number) =>
       }),
     );
 
-/** The fields with keys in such a call and its answer. */
 export const KEY_OR_PAGE_NAME_FIELDS: NameFields = {
   stored: ['key'],
   listed: { unless: 'key', of: 'stored' },

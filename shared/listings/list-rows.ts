@@ -10,7 +10,6 @@ import { decodeCursor, encodeCursor } from './cursor.ts';
 import { Page, ROWS_READ_PER_PAGE } from './pages.ts';
 
 interface ListedRows<View> {
-  /** The beginning of the keys of the rows. */
   prefix: string;
   limit?: number | undefined;
   cursor?: string | undefined;

@@ -9,7 +9,6 @@ import { type Clock, systemClock } from '../surroundings/clock.ts';
 import { type Ids, systemIds } from '../surroundings/ids.ts';
 import type { ExecutionRules } from './executions/allowed.ts';
 
-/** What the calls on locks depend on. */
 export interface LeaseDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
@@ -28,7 +27,6 @@ export interface LeaseDependencies {
   executions?: ExecutionRules;
   /** The quotas of callers. If absent, the defaults. */
   quotas?: Quotas;
-  /** The table of the waiters. */
   waitersTable: string;
   /** Creates the client at the first use, so that plain calls do not load it. */
   stepFunctions: () => Promise<SFNClient>;
@@ -60,7 +58,6 @@ export interface RepairMessage {
 
 /** How much callers may take, so that an accident of one caller does not stop the others. */
 export interface Quotas {
-  /** How many tasks and calls may be in line for a key. */
   waitersPerKey: number;
   /** How many tasks and calls may be in line for all keys of a namespace, as the repair counts them. */
   waitersPerNamespace: number;
@@ -80,10 +77,8 @@ export const WINDOW_MS = WINDOW_SECONDS * 1000;
 /** How often a call in line reads its own ticket. */
 export const ROW_EVERY_MS = 1000;
 
-/** How long a task waits if it does not name `parkSeconds`. */
 export const DEFAULT_PARK_SECONDS = 86_400;
 
-/** The ttl of a grant if the caller does not name `ttlSeconds`. */
 export const DEFAULT_TTL_SECONDS = 60;
 
 /**
@@ -179,7 +174,6 @@ function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairL
   return async ({ delaySeconds, ...message }, call) => (await send())(message, delaySeconds, call);
 }
 
-/** Makes the value at the first call, and returns the same value from then on. */
 export function memoized<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

@@ -11,7 +11,6 @@ interface LeaseRequest<Result> {
   work(lease: HeldLease): Promise<Result>;
 }
 
-/** The lease, as the work under it needs it. */
 interface HeldLease {
   fence: number;
   /** Extends the lease if a quarter of its ttl has passed. @throws HoldfastError as locks/calls/heartbeat.ts */

@@ -6,7 +6,6 @@ import type { Ids } from '../surroundings/ids.ts';
 import type { Alias } from './alias.ts';
 import type { PointerStyle } from './pointers.ts';
 
-/** What the calls of the nameservice need. */
 export interface NameserviceDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
@@ -27,7 +26,6 @@ export interface WriteRequest {
   content: string;
 }
 
-/** What every write to an alias needs. */
 export interface AliasWrite {
   dependencies: NameserviceDependencies;
   alias: Alias;

@@ -106,7 +106,6 @@ const operations = () =>
     operation('retractGraphSource', {}),
   ] as const;
 
-/** The message for an unknown operation, which lists the known ones. */
 export const unknownOperation = (ops: string[]) => ({
   error: ({ code, input }: { code?: string; input?: unknown }) => {
     if (code !== 'invalid_union') return undefined;

@@ -17,7 +17,6 @@ export type RecordKind = (typeof RECORD_KINDS)[number];
 export const SCHEMA = integer(2);
 export const INITIAL_STATUS = { state: 'ready', v: 1 };
 
-/** The definition of a graph source. */
 export interface GraphSource {
   sourceType: string;
   /** JSON as text. */
@@ -28,7 +27,6 @@ export interface GraphSource {
 
 export const itemKey = (alias: Alias, concern: Concern): Item => ({ pk: text(aliasText(alias)), sk: text(concern) });
 
-/** The time of a write, and the attributes for commit and index addresses. */
 interface ItemStamp {
   now: number;
   style: PointerStyle;
@@ -50,7 +48,6 @@ interface Pointers {
   index: Pointer;
 }
 
-/** The four items of a new graph source. */
 export function graphSourceItems(alias: Alias, source: GraphSource, writing: ItemStamp): Item[] {
   const { now } = writing;
   return [
@@ -68,7 +65,6 @@ export function graphSourceItems(alias: Alias, source: GraphSource, writing: Ite
 
 export const textList = (values: string[]) => ({ L: values.map(text) });
 
-/** The item of a concern with its initial values. */
 export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, writing: ItemStamp): Item {
   switch (concern) {
     case 'head':

@@ -6,7 +6,6 @@ import { numberOf } from './values.ts';
 /** A head of an alias: the head of its commits, or of its index. */
 export type Ref = 'commit' | 'index';
 
-/** The value of a ref. */
 export interface Pointer {
   /** Null for an unborn ref. */
   address: string | null;

@@ -15,7 +15,6 @@ export interface Target {
   t: number;
 }
 
-/** A write to a ref of an alias. */
 export interface RefWrite extends AliasWrite {
   ref: Ref;
 }
@@ -66,13 +65,11 @@ function outcomeUnknownAt({ dependencies, alias, ref, request }: RefWrite, actua
   return outcomeUnknown(writingTable(dependencies.table, request), verdict, verdict.context);
 }
 
-/** Sets a ref if its t is lower than the target's. */
 export function raiseRef(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
-/** Sets a ref if its item is as it was read. */
 export function replaceRef(
   write: RefWrite,
   target: Target,

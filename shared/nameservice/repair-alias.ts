@@ -17,7 +17,6 @@ import { type ItemUpdate, updateConcern } from './update.ts';
 import { booleanAttribute } from './values.ts';
 import { setValue, type VersionedChange } from './versioned.ts';
 
-/** The answer to every repair. */
 export interface RepairedAlias {
   alias: string;
   op: RepairAliasInput['op'];

@@ -4,7 +4,6 @@ import { HoldfastError } from '../errors.ts';
 import { type Alias, aliasText } from './alias.ts';
 import { type RecordKind, SCHEMA } from './items.ts';
 
-/** The answer to every publish. */
 export interface Published<Current> {
   alias: string;
   /** `stale`: the record has something newer, so nothing was written. */
@@ -13,7 +12,6 @@ export interface Published<Current> {
   created: boolean;
   /** True if an earlier try of this call had landed. */
   repeated: boolean;
-  /** The state after the publish. */
   current: Current;
 }
 

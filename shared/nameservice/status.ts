@@ -6,7 +6,6 @@ import { type Status, statusOf } from './record.ts';
 import { asRead, mapAttribute } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
 
-/** The change that sets the status if state and version are as expected. */
 export function statusChange({ expected, next }: Pick<StatusInput, 'expected' | 'next'>): VersionedChange<Status> {
   const { state, v } = next;
   const extra = asRead(next.extra);

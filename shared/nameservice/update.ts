@@ -17,14 +17,12 @@ import { numberOf } from './values.ts';
 /** How far a writer's clock may be ahead of the clock that repairs. */
 const MARGIN_MS = 1000;
 
-/** A change of the item of one concern, which must exist. */
 export interface ItemUpdate {
   concern: Concern;
   condition: Condition;
   /** The expression after `SET updated_at_ms = :now, `. */
   set: string;
   remove?: string[];
-  /** The values of `set`. */
   values: Item;
   names?: Record<string, string>;
   /** Whether the update is a repair. A write that was sent before a repair cannot land after it. */

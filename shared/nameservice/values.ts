@@ -50,7 +50,6 @@ function withoutZerosAtTheEnd(digits: string): string {
   return digits.slice(0, end);
 }
 
-/** The strings of a List attribute. */
 export const stringsOf = (value: AttributeValue | undefined): string[] => (value?.L ?? []).flatMap(({ S }) => S ?? []);
 
 function itemOfJson(value: JsonObject): Item {

@@ -35,7 +35,6 @@ export interface Run extends Omit<LeaseGrant, 'bound'> {
   previous: Previous | null;
 }
 
-/** The worker of a slot that is done. */
 interface DoneBy {
   doneBy: string | null;
   /** When the result was stored, in ISO 8601. */
@@ -55,7 +54,6 @@ export interface Superseded extends DoneBy {
   outcome: 'superseded';
   key: string;
   slot: string;
-  /** The later slot. */
   doneSlot: string;
 }
 

@@ -25,7 +25,6 @@ export const beginInput = () =>
       per: z.optional(
         z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: ONCE_PERIOD_RULE, abort: true })),
       ),
-      /** The time zone of days and weeks. */
       zone: z.optional(
         z.string(must('a string')).check(z.regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, { error: ZONE_RULE, abort: true })),
       ),
@@ -33,7 +32,6 @@ export const beginInput = () =>
       waitSeconds: z._default(whole(0, 20), 0),
       /** Identifies one acquisition. A repeat receives the same grant. */
       requestId: z.optional(name(256)),
-      /** How long the result is kept. */
       keepSeconds: z.optional(whole(2, 2 * MAX_PERIOD_SECONDS)),
       /** A text that changes with the input of the work. */
       inputHash: z.optional(name(128)),

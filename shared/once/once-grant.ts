@@ -6,17 +6,14 @@ import { entryOfNew } from '../locks/record/new-entries.ts';
 import type { OnceRecord } from './record.ts';
 import type { Period } from './slots.ts';
 
-/** What a caller of `begin` asks for. */
 export interface OnceRequest {
   /** The key of the record, with its prefix. */
   key: string;
-  /** The name of the request in the record. */
   name: string;
   requestId: string;
   holder: string;
   ttlSeconds: number;
   slot: string;
-  /** The period, if the slot is one. */
   period: Period | undefined;
   keepSeconds: number;
   inputHash?: string | undefined;
@@ -53,7 +50,6 @@ export function newOnceGrant(
   return { ...request, id, entry, fence, acquiredAt: now, keepMs, staysSeconds };
 }
 
-/** The attributes of the grant as they are stored. */
 export const onceItem = ({ slot, inputHash, execution, ...grant }: OnceGrant): Item => ({
   [ALONE]: grant.entry,
   fence: integer(grant.fence),

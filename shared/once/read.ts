@@ -25,7 +25,6 @@ export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'broken
   cap?: CapView;
 }
 
-/** The last slot that was done. */
 export interface DoneView {
   slot: string;
   by: string | null;

@@ -7,11 +7,9 @@ import { type HolderEntry, type KeyRecord, parseKey } from '../locks/record/reco
  * slot that was done.
  */
 export interface OnceRecord extends KeyRecord {
-  /** The slot of the grant. */
   slot: string | undefined;
   /** The fence of the last grant that stored a result, even after an operator has forgotten the slot. */
   doneFence: number | undefined;
-  /** The last slot that was done. */
   done: Done | undefined;
 }
 
@@ -20,7 +18,6 @@ export interface Done {
   slot: string;
   /** When the result was stored. */
   at: number;
-  /** The id of the grant that stored the result. */
   by: string | undefined;
   holder: string | undefined;
   fence: number | undefined;

@@ -3,10 +3,8 @@ import { HoldfastError } from '../errors.ts';
 import { ONCE_IDS, ONCE_ROWS } from '../locks/record/identity.ts';
 import { withCallersKey } from '../namespace.ts';
 
-/** The stored key for the key of a caller. */
 export const onceRowOf = (key: string): string => ONCE_ROWS + key;
 
-/** The key of the caller for a stored key. */
 export const onceKeyOf = (row: string): string => (row.startsWith(ONCE_ROWS) ? row.slice(ONCE_ROWS.length) : row);
 
 /** Gives an answer the lease id of a run in place of the id of an exclusive grant. */
@@ -26,7 +24,6 @@ export function onRow<Input extends { key: string }, Answer extends { key: strin
   };
 }
 
-/** Makes an error name the caller's key. */
 export const withKey =
   (key: string) =>
   (error: unknown): never => {

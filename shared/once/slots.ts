@@ -17,7 +17,6 @@ const MAX_EARLY_MS = 2500;
 /** How early a period begins: for a short period, a tenth of it. */
 const earlyMs = (seconds: number): number => Math.min(MAX_EARLY_MS, seconds * 100);
 
-/** What makes slots of periods. */
 export interface Period {
   /** The length, such as `15m`, `1d` or `1w`. */
   per: string;
@@ -29,7 +28,6 @@ export interface Period {
 export const lengthOf = (per: string): number | undefined =>
   periodSeconds(per.replace(/^([1-9]\d?)w$/, (_, weeks) => `${7 * weeks}d`));
 
-/** Whether the platform knows a time zone of this name. */
 export function isZone(zone: string): boolean {
   try {
     return Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined;

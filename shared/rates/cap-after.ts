@@ -3,7 +3,6 @@ import type { Rate } from './charge.ts';
 
 // The client's in-memory service loads this file, so the file may only import what that service can load.
 
-/** A rate as operators and readers see it. */
 export type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
 
 /**
@@ -43,7 +42,6 @@ export function capAfter(
   return pause || capped ? { pause, capped, at } : undefined;
 }
 
-/** The parts of a cap that still count. */
 export function capWhere(cap: RateCap | undefined, counts: (part: Pick<Cap, 'until'>) => boolean): RateCap | undefined {
   if (!cap) return undefined;
   const [pause, capped] = [cap.pause && counts(cap.pause), cap.capped && counts(cap.capped)];

@@ -10,7 +10,6 @@ export interface Rate {
   limit: number;
   /** The length of the period, such as `1m`. */
   per: string;
-  /** How many units the call takes. */
   units: number;
   /** How many units may start together after the key was idle. If absent, the units of the call. */
   burst?: number | undefined;

@@ -83,7 +83,6 @@ function late({ request, now }: RateWrite): Parts {
   };
 }
 
-/** A new reservation, at an idle or a busy key. */
 function added(write: RateWrite): Parts {
   const { request, form, now, since, isOpen } = write;
   const { input, charge, reservation } = request;

@@ -71,7 +71,6 @@ async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call
   return (await send(dynamodb, { command, operation: reading(`table ${table}`) }, call)).Item;
 }
 
-/** The attributes of a cap. A lift keeps `cap_at`. */
 const CAP_ATTRIBUTES = ['cap_at', 'cap', 'cap_until'];
 
 /** The last command is still the one of this instant. */
@@ -80,7 +79,6 @@ export const hasCapAt = (at: number | undefined): Condition =>
     ? { expression: 'attribute_not_exists(cap_at)' }
     : { expression: 'cap_at = :capAt', values: { ':capAt': integer(at) } };
 
-/** The row with only its cap, without its reservations. */
 export const onlyCap = (item: Item): Item =>
   Object.fromEntries(
     Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...CAP_ATTRIBUTES].includes(name)),

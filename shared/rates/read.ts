@@ -23,7 +23,6 @@ export interface RateView {
   rates: NamedRate[];
   /** The rates that the caller before named. */
   ratesBefore: NamedRate[];
-  /** The last caller. */
   by: string | null;
   /** When the last caller reserved. */
   at: string | null;

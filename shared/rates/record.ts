@@ -30,7 +30,6 @@ export interface RateRecord {
   rates: NamedRate[];
   /** The rates that the caller before named. */
   ratesBefore: NamedRate[];
-  /** The last caller. */
   by: string | undefined;
   /** When the last caller reserved, in epoch milliseconds. */
   at: number | undefined;

@@ -1,6 +1,5 @@
 import { type Charge, chargeOf, faultOfRates, MAX_RATES, type Rate } from './charge.ts';
 
-/** The contents of the id of a reservation. */
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
   /** The name of the request (`requestName`). */
   name: string;

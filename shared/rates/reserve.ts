@@ -12,7 +12,6 @@ import { MAX_OPEN, makeRoom } from './open.ts';
 import { parseRate, type RateRecord, rateCapAt, rateCapView, rateRowOf, ratesText } from './record.ts';
 import { reservationId, reservationText } from './reservation.ts';
 
-/** When the work of a caller may start. */
 export interface Reserved {
   key: string;
   /** The id with which the caller settles or cancels the reservation. */
@@ -71,7 +70,6 @@ export function reserveRate(dependencies: LeaseDependencies) {
 
 interface NamedInput {
   input: ReserveInput;
-  /** The name of the request. */
   name: string;
 }
 

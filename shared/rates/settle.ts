@@ -57,7 +57,6 @@ interface ChargeChange extends ReservationInRow {
   values?: Item;
 }
 
-/** Closes an open reservation. */
 const CLOSE = { set: ['opens = opens - :one'], remove: ['#open'], values: { ':one': integer(1) } } as const;
 /** Forgets the last request, because a repeat of a cancelled request must not receive its start. */
 const FORGET = { set: ['last_request = :nobody'], values: { ':nobody': text('-') } } as const;

@@ -10,7 +10,6 @@ export interface Ids {
 
 export const systemIds: Ids = { uuid: randomUUID, random: Math.random };
 
-/** The items in random order. */
 export function shuffled<Item>(items: readonly Item[], { random }: Ids): Item[] {
   if (items.length < 2) return [...items];
   const lots = items.map((item) => ({ item, lot: random() })).toSorted((one, other) => one.lot - other.lot);

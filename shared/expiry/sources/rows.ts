@@ -73,13 +73,11 @@ export const hasNumbers = (identity: Identity | null, numbers: Readonly<Record<s
 /** The longest name that this service accepts. A longer name of another client is cut, so that rows stay small. */
 const MAX_HOLDER = 256;
 
-/** The `holder` of a row. */
 export function holderNamed(name: string | undefined): string | null {
   if (!name) return null;
   return name.length > MAX_HOLDER ? `${name.slice(0, MAX_HOLDER)}…` : name;
 }
 
-/** The fields `expiredAt` and `ageSeconds` of a row. */
 export function agedBy(expiredAtMs: number | undefined, now: number): Pick<ExpiredRow, 'expiredAt' | 'ageSeconds'> {
   if (expiredAtMs === undefined || !isInstant(expiredAtMs)) return { expiredAt: null, ageSeconds: 0 };
   const ageSeconds = Math.max(0, Math.floor((now - expiredAtMs) / 1000));

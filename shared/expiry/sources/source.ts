@@ -5,7 +5,6 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { Clock } from '../../surroundings/clock.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 
-/** The tables and the bucket that a report scans. */
 export interface ReportedLocations {
   leasesTable: string;
   commitsTable: string;
@@ -25,7 +24,6 @@ export interface Margins {
   maxClockSkewRate: number;
 }
 
-/** Why the clean-up spared a reported record. */
 export type SpareReason =
   /** The record expired too recently: the caller asked for older records, or its fence or its result is still kept. */
   | 'tooYoung'
@@ -52,7 +50,6 @@ export type SpareReason =
    */
   | 'gone';
 
-/** What deleting a record needs. */
 export interface Stores {
   dynamodb: DynamoDBClient;
   s3: S3Client;
@@ -99,7 +96,6 @@ export interface Holders {
 /** Asks AWS about an execution, and returns the rows that depend on the answer. @throws HoldfastError Throttled */
 export type ExecutionQuestion<Kind extends string = string> = (call: Call) => Promise<ExpiredRow<Kind>[]>;
 
-/** What finding records needs. */
 export interface SourceReader extends Stores {
   clock: Clock;
   margins: Margins;
@@ -107,7 +103,6 @@ export interface SourceReader extends Stores {
   pageRows: number;
 }
 
-/** The beginning of a page of a source. */
 export interface PageStart {
   segment: number;
   /** How many segments the source has. */
@@ -129,7 +124,6 @@ interface SourcePage<Kind extends string = string> {
   after: Item | string | undefined;
 }
 
-/** What a report finds in one record. */
 export interface Found<Kind extends string = string> {
   rows: ExpiredRow<Kind>[];
   /** How many leases or permits of the record are held. */

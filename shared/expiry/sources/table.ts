@@ -21,7 +21,6 @@ export interface TableSource<Kind extends string = string>
 }
 
 interface Deletable<Kind extends string> extends Pick<ExpirySource<Kind>, 'location'> {
-  /** The attributes of the key. */
   key: readonly string[];
   /** A condition of a safe deletion, besides the identity of the record. */
   deletable?(kind: Kind): Condition;
@@ -87,7 +86,6 @@ export async function scanTable(
   };
 }
 
-/** The number of held grants in each namespace. */
 export function byNamespace(found: readonly { key: string; held: number }[]): Record<string, number> {
   const counts = new Map<string, number>();
   for (const { key, held } of found) {

@@ -160,7 +160,6 @@ interface WaitOptions {
   look(record: KeyRecord): Promise<boolean>;
   /** Loads the code of the line. Only a call that waits, or that leaves the line with a grant, needs it. */
   lock(): Promise<Lock>;
-  /** Makes the error LeaseHeld. */
   heldError(record: KeyRecord): Promise<HoldfastError>;
   waitSeconds: number;
   /** True if the call waits in line. False if it races. */

@@ -83,7 +83,6 @@ async function readCap(dependencies: LeaseDependencies, key: string, call: Call)
   return { record, before: record.cap };
 }
 
-/** A command about the cap of the lock. */
 type LockCapCommand = KeyCapCommand & { limit: number | null };
 
 /**

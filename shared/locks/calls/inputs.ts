@@ -178,7 +178,6 @@ export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 export const runNextInput = () => z.strictObject({ key: key(), ticket: ticket() });
 export type RunNextInput = z.infer<ReturnType<typeof runNextInput>>;
 
-/** The longest time for which an operator caps a key. */
 const MAX_CAP_SECONDS = 31 * 86_400;
 
 export const capInput = () =>

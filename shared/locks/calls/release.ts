@@ -72,7 +72,6 @@ interface GrantToRelease {
   key: string;
   /** Identifies the grant. It has a `ticket` if the row of the waiter may still be there. */
   proof: Proof & { ticket?: string | undefined };
-  /** The fence of the grant, if an operator breaks it. */
   brokenFence?: number;
   /** The version that the grant must still have. */
   seenVersion?: string | undefined;

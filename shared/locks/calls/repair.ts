@@ -167,7 +167,6 @@ async function watch(
   }
 }
 
-/** The highest number of rows that a page asks for. */
 const MAX_PAGE = 32;
 
 /**

@@ -52,10 +52,8 @@ export const operatorOf = ({ principal }: Pick<Call, 'principal'>): string | und
 
 // The types of the answers. contract/answers/leases.ts explains each field.
 
-/** How a holder shares the key with others. */
 export type Mode = 'shared' | 'exclusive';
 
-/** Why a caller no longer holds a grant. */
 export type LostReason = 'released' | 'taken' | 'broken' | 'superseded' | 'unknown';
 
 /** Which older requests a request replaces: those that wait, or the holder too (docs/protocols/replace.md). */
@@ -76,13 +74,11 @@ export interface LeaseGrant {
   data?: Json;
 }
 
-/** The durations in the answer to a new holder. */
 export interface Durations {
   waitedMs: number;
   remainingMs: number;
 }
 
-/** The holder before, as the answer names it. */
 export interface Previous {
   holder: string;
   fence: number;
@@ -137,7 +133,6 @@ export interface CapView {
   until: string | null;
 }
 
-/** The answer to the operator that caps a key. */
 export interface Capped {
   key: string;
   cap: CapView | null;

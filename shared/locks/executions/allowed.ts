@@ -1,7 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { invalidRequest } from '../../errors.ts';
 
-/** Which executions may hold leases. */
 export interface ExecutionRules {
   /**
    * Whether a caller of a namespace may name only executions of state machines whose names begin with the namespace and
@@ -75,7 +74,6 @@ function isAtHome(home: string | undefined, arn: string): boolean {
   return `${partition}:${region}:${account}` === home && isKind && !!machine && !!name && more.length === 0;
 }
 
-/** The name of the state machine or of the function. */
 const nameOf = (arn: string): string => arn.split(':')[6] ?? '';
 
 const patternFor = ({ stateMachines, durableFunctions = '' }: ExecutionRules, arn: string): string =>

@@ -43,7 +43,6 @@ export function endExecution(dependencies: LeaseDependencies) {
   };
 }
 
-/** What a pass has done. */
 export interface ExecutionEnded extends GrantCounts {
   execution: string;
   /** Tickets that were taken out of their lines. */
@@ -75,7 +74,6 @@ interface ExecutionInKey extends Reported {
   askedAt: number;
   /** Judges the tickets, with a single question in the whole pass. */
   judgeTickets(): Promise<Judge>;
-  /** The counts of the pass so far. */
   counts: ExecutionEnded;
 }
 
@@ -190,13 +188,11 @@ async function giveGraces(
   return { endNow, graced };
 }
 
-/** A grant whose work has ended, and how the work ended. */
 interface FinishedGrant {
   entry: HolderEntry;
   work: Exclude<Work, 'running' | 'unknown'>;
 }
 
-/** A grant whose execution has ended, and how the execution ended. */
 type EndingGrant = EndOfHolder & { entry: HolderEntry };
 
 interface SortedByTarget {

@@ -33,7 +33,6 @@ export interface Reported {
   stoppedAt?: number | undefined;
 }
 
-/** How the execution of a grant ended. */
 export interface EndOfHolder {
   end: End;
   /** Whether every call of the execution has ended, so that a target that does not exist never starts. */

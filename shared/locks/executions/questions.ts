@@ -13,7 +13,6 @@ const MAX_HOLDER_QUESTIONS = 200;
 /** The most questions of a run about tasks that are next and keep others out. */
 const MAX_TASK_QUESTIONS = 100;
 
-/** How many executions a look asks about at most. */
 export const MAX_QUESTIONS_OF_LOOK = 5;
 
 /** A key with holders about whose executions no call has asked for a while. */
@@ -53,7 +52,6 @@ export const questionsOfDelayedRepair = (): Questions => ({
   withTtl: false,
 });
 
-/** What a look has done. */
 export interface Looked {
   /** How many grants have ended. */
   ended: number;

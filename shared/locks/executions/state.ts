@@ -79,7 +79,6 @@ export const SETTLED_MS = 90_000;
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
-/** What AWS says about an execution. */
 export interface Described {
   state: ExecutionState;
   /** The status at AWS, unless the execution is missing or foreign. */

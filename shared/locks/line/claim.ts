@@ -27,7 +27,6 @@ const MAX_CLAIM_CONFLICTS = 20;
 interface ClaimOptions {
   /** The record that shows the grant of the request, as last seen. */
   record: KeyRecord;
-  /** The ticket of this call, if it has one. */
   ticket?: string;
   /** Whether this call has just written the grant, as a full grant. */
   isWrittenHere?: boolean;
@@ -243,14 +242,12 @@ export function heldAt(
 interface KeptPosition {
   position: number;
   waiting: number;
-  /** How soon the caller should ask again. */
   comeBackMs: number;
   /** For how long the service keeps the position. */
   keptMs: number;
   retryAfterMs?: number;
 }
 
-/** A call in line that cannot receive a grant any more. */
 interface RefusedCall<Reason> {
   record: KeyRecord;
   ticket: string;

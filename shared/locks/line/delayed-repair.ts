@@ -19,7 +19,6 @@ const NOTE_TOLERANCE_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
 /** How many callers before the first task make a delayed repair unnecessary: callers poll, and hand off. */
 const MAX_CALLERS_READ = 100;
 
-/** A waiter without room, and the record that shows its holders. */
 interface BlockedWaiter {
   record: KeyRecord;
   asked: RoomRequest;

@@ -59,7 +59,6 @@ const MIN_SLEEPER_PATIENCE_MS = 10;
 
 const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
 
-/** How many callers hold the key at once, by the record. */
 const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
   entries.some(isAloneIn) ? 1 : Math.max(1, entries.length);
 
@@ -70,7 +69,6 @@ const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
   (asleep * Math.max(MIN_SLEEPER_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
-/** What is known of the turn of a caller. */
 export interface Turn extends Pick<LinePosition, 'position' | 'asleep'> {
   record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
   now: number;
@@ -88,7 +86,6 @@ const THIRD_PARTY_AGE_MS = 16_000;
 const agesOf = ({ entries }: Pick<KeyRecord, 'entries'>, now: number): number[] =>
   entries.length === 0 ? [THIRD_PARTY_AGE_MS] : entries.map(({ acquiredAt }) => Math.max(0, now - acquiredAt));
 
-/** In how many milliseconds the turn of a caller comes. */
 export interface Expected {
   inMs: number;
   /** The time if the current turn, and all turns ahead, have the usual length. */

@@ -21,7 +21,6 @@ import type { Versions } from './notify-granted.ts';
 import { hintsAfter } from './pace.ts';
 import { stayingOf } from './waiters.ts';
 
-/** A record, and the grants in it that the next write ends. */
 export interface RecordAndEnding {
   record: KeyRecord;
   toEnd: readonly GrantToEnd[];

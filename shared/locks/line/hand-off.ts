@@ -18,7 +18,6 @@ import { deleteWaiter, type Waiter } from './waiters.ts';
 export { mayBeHandingOff } from './pace.ts';
 
 export interface HandOffOutcome {
-  /** The tickets that received grants. */
   granted: string[];
   /**
    * `empty`: the line is empty, and the mark is gone. `waits`: the next waiter does not fit, or may have a new grant or
@@ -29,7 +28,6 @@ export interface HandOffOutcome {
   blocked?: Waiter | undefined;
   /** Whether only callers that sleep are in line, so that the key stays free for them. */
   isLeftToSleepers?: boolean;
-  /** The record as it was last seen. */
   record: KeyRecord;
   /** Whether a grant of `toEnd` has ended. From then on a failure must not reach the caller. */
   endedForGood?: boolean;
@@ -55,7 +53,6 @@ interface HandOffOptions {
   toEnd?: readonly GrantToEnd[];
   /** The ticket of the call in line that hands off. */
   ownTicket?: string | undefined;
-  /** The tickets that this call has served already. */
   served?: readonly string[];
   /** The grants of a quick release, which still has to notify their tasks. */
   justGranted?: { line: NextInLine; versions: Versions };

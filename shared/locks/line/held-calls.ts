@@ -19,7 +19,6 @@ const seatRecordKey = (nth: number): string => `holdfast:held:${nth}`;
 const SEAT_TTL_SECONDS = 86_400;
 /** How much later than its deadline a call may end. */
 const LATE_MS = 1000;
-/** How many seats a call tries before it is refused. */
 const MAX_SEAT_TRIES = 5;
 
 /** The part of the seats that calls with each reason may use. The rest is for calls whose turn is nearer. */
@@ -118,7 +117,6 @@ const takenIn = (item: Item | undefined, now: number): Set<number> =>
     }),
   );
 
-/** A change of a seat, and its condition. */
 interface SeatChange {
   update: string;
   condition: string;

@@ -40,13 +40,11 @@ export interface WaitingCaller {
   deadline: number;
   /** How long the caller can stay away. 0 for a caller that does not sleep. */
   sleepMs: number;
-  /** One try, without waiting. */
   attempt(): Promise<TryOutcome>;
   /** The record after a first try. Undefined if the call has not tried. */
   record: KeyRecord | undefined;
 }
 
-/** What a caller has in line. */
 interface KnownInLine {
   ticket: string | undefined;
   number: number | undefined;
@@ -97,7 +95,6 @@ async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Prom
   return sleep(lockCall, asking, { record: current, turn: currentTurn, expected: expectedTurn(currentTurn), known });
 }
 
-/** The call of a caller that can sleep. */
 async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { deadline, attempt, ticket } = asking;
@@ -264,7 +261,6 @@ export async function takeFromSleepers(
   }
 }
 
-/** What a call knows when it puts its caller to sleep. */
 interface SeenInLine {
   record: KeyRecord;
   turn: Turn & LinePosition;

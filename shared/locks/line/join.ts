@@ -35,7 +35,6 @@ async function leaveIfLineFull(
   throw queueFull(arrived.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
 }
 
-/** A call that joins the line of a lock. */
 export interface JoinOptions {
   /** The ticket of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
@@ -70,7 +69,6 @@ export interface JoinOptions {
 
 export interface Joined {
   ticket: string;
-  /** Whether the caller has a place beside its row. */
   hasPlace?: boolean;
   /** The record after the mark was raised, or the record that did not allow the mark. */
   record: KeyRecord;

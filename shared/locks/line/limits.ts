@@ -20,7 +20,6 @@ const countedEvery = (waitersPerKey: number): number =>
 
 /** A call or a task that has just joined a line, and the record after that. */
 export interface Arrived {
-  /** The key of the line. */
   key: string;
   /** How many have joined so far, with this call or task. */
   arrivals: number;

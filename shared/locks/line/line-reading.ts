@@ -95,7 +95,6 @@ export class LineReading {
     return waiter.number;
   }
 
-  /** Notes that the record shows a grant of the row. */
   noteGranted({ ticket }: Waiter): void {
     this.#granted.add(ticket);
   }
@@ -108,7 +107,6 @@ export class LineReading {
     return this.#granted.has(ticket);
   }
 
-  /** Notes that a row was deleted. */
   noteDeleted({ ticket }: Pick<Waiter, 'ticket'>): void {
     this.#skipped.add(ticket);
   }
@@ -129,7 +127,6 @@ export class LineReading {
     return mark?.S === this.#mark?.S;
   }
 
-  /** Notes the grants that this call has ended. */
   noteEnded(ended: readonly HolderEntry[]): void {
     this.#endedSince += ended.filter((entry) => this.#isLater(entry)).length;
   }

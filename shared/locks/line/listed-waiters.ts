@@ -15,9 +15,7 @@ export interface WaiterView {
   ticket: string;
   holder: string;
   execution: string | null;
-  /** When the wait began. */
   parkedAt: string;
-  /** When the wait ends. */
   deadline: string;
   /** When a caller that sleeps is due at the latest. Null for all other waiters. */
   dueAt: string | null;
@@ -46,7 +44,6 @@ interface LineOfKey extends Pick<KeyRecord, 'key' | 'moved'> {
 }
 
 interface AskedLine extends LineOfKey {
-  /** The most waiters to list. */
   limit: number;
   movedBy?: string | undefined;
 }
@@ -78,7 +75,6 @@ export async function readWaiting(
   return { waiting, waiters };
 }
 
-/** Where a caller stands in line. */
 export interface LinePosition {
   /** The position from 1: exact up to 20, and behind that an estimate by the numbers of arrivals. */
   position: number;

@@ -36,7 +36,6 @@ export interface Grant {
   claimTtlMs?: number | undefined;
   ttlMs?: number | undefined;
   expiresAt: number;
-  /** The holder before, if the record names that holder. */
   previous?: EndedGrant | undefined;
 }
 
@@ -46,16 +45,13 @@ export interface GrantWritten {
   record: KeyRecord;
 }
 
-/** The outcome of a write that raises the mark. */
 export interface MarkWritten extends GrantWritten {
-  /** How many waiters have joined so far. */
   arrivals: number;
   /** How many of these waiters have left, if the record has that hint. */
   lineOut?: number | undefined;
 }
 
 export interface LineHandOffOutcome {
-  /** The waiters that received grants. */
   served: readonly string[];
   /**
    * `served`: a waiter has received a grant. `empty`: no waiter is left, and the mark is gone. `waits`: the next waiter
@@ -65,11 +61,9 @@ export interface LineHandOffOutcome {
   record: KeyRecord;
   /** The served tasks that may not have been notified. */
   unnotified?: ReadonlySet<string>;
-  /** The version of a full grant that this call has written for itself. */
   ownVersion?: string | undefined;
 }
 
-/** What a call in line knows when it decides how long it pauses. */
 export interface Sight {
   record: KeyRecord;
   ticket: string;
@@ -111,7 +105,6 @@ export class Lock {
     this.#call = call;
   }
 
-  /** Whether the request wants the key alone. */
   get isAlone(): boolean {
     return isAloneIn(this.#request);
   }
@@ -289,7 +282,6 @@ export class Lock {
     return mark && { arrivals, inLine: arrivals - lineOut };
   }
 
-  /** Corrects the hint of how many waiters have left. */
   correctLineOut(arrivals: number, inLine: number): Promise<unknown> {
     return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
   }
@@ -338,7 +330,6 @@ export class Lock {
     return { ...markedBy(won, record), isRuined };
   }
 
-  /** Passes the current grant of the request to the task. */
   async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantWritten> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
@@ -382,7 +373,6 @@ export class Lock {
   }
 }
 
-/** A call, and the key that it asks for. */
 export interface LockCall {
   dependencies: LeaseDependencies;
   lock: Lock;

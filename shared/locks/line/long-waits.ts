@@ -24,7 +24,6 @@ interface LeaseWaited {
   oldest: { ticket: string; holder: string; waitedSeconds: number };
   /** The holder that has had the key for the longest time. Null if the key is free. */
   held: { holder: string | null; fence: number | null; since: string | null } | null;
-  /** The operator's cap, or null. */
   cap: CapView | null;
 }
 

@@ -160,7 +160,6 @@ const MAX_GRANTS_PER_WRITE = 5;
 /** How many waiters the hints name at most. */
 export const MAX_NAMED = 24;
 
-/** A waiter, and the grant that it receives. */
 export interface NextGrant {
   waiter: Waiter;
   grant: NewGrant;
@@ -197,7 +196,6 @@ export interface NextInLine {
 interface LineSearch {
   record: KeyRecord;
   reading: LineReading;
-  /** The grants that the next write ends. */
   toEnd: readonly GrantToEnd[];
   /** The tickets that this call has served. */
   granted: readonly string[];
@@ -272,7 +270,6 @@ interface Judged {
   now: number;
 }
 
-/** Notes what the judgement of a row says about the line. */
 function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
   if (judgement === 'undecided') line.hasOthers = true;
   if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) line.hasPlaceOfHolder = true;

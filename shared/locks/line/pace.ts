@@ -55,9 +55,7 @@ const MAX_OTHERS_MS = 1500;
 /** The longest time that the first turn counts for: it may be much longer than the later ones. */
 const MAX_FIRST_MS = 100;
 
-/** The hints of a record about turns. */
 export interface Turns {
-  /** How long the last turn took. */
   turnMs?: number | undefined;
   /** How long the calls in line expect a turn to take. */
   paceMs?: number | undefined;
@@ -160,13 +158,11 @@ interface PaceSight {
   /** The number of this call's arrival, if it is known. */
   arrival: number | undefined;
   now: number;
-  /** The weight that the call asks for. */
   weight?: number;
   /** How many holders there usually are. The record has fewer while a hand-off is under way. */
   holders?: number | undefined;
   /** The time until an expiry makes room. Negative if there is room, infinite if the time is not known. */
   toRoomMs: number;
-  /** How long requests of this call take, if it has measured one. */
   requestMs: number | undefined;
 }
 

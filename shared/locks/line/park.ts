@@ -41,7 +41,6 @@ export function withRequestOfCallback(
 
 interface ParkRequest {
   lock: Lock;
-  /** How to notify the task or the callback. */
   notifyBy: ParkedBy;
   parkSeconds: number;
 }

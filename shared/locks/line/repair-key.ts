@@ -34,7 +34,6 @@ export interface RepairCounts {
   unanswered: number;
 }
 
-/** One key with a line, and what the run may still do for it. */
 export interface KeyRepair {
   key: string;
   repaired: RepairCounts;
@@ -167,7 +166,6 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
 interface HolderToNotify extends Repair {
   entry: HolderEntry;
   waiter: WaitingTask;
-  /** Whether this call has just written the version on record. */
   isWrittenHere: boolean;
 }
 

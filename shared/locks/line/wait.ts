@@ -100,22 +100,18 @@ const IN_DOUBT = Number.NEGATIVE_INFINITY;
 /** How often a held call decides again whether its caller should sleep. */
 const DECIDE_EVERY_MS = 5000;
 
-/** One call that waits in line. */
 class CallInLine {
   readonly #lockCall: LockCall;
   readonly #lock: Lock;
   readonly #joining: JoinOptions;
   readonly #deadline: number;
-  /** When the call decides again whether its caller should sleep. */
   #decidesAt: number;
   readonly #ticket: string;
   readonly #looksBeside: ReturnType<typeof looksBeside>;
   #record: KeyRecord;
-  /** When the call last read the record. */
   #polledAt: number;
   /** When the call last read its own row. If it is `IN_DOUBT`, the call reads the row before it acts. */
   #checkedAt: number;
-  /** How long the polls of this call take. */
   #requestMs: number | undefined;
   /** Since when the key has looked free while another waiter was next. */
   #freeSince: number | undefined;
@@ -123,7 +119,6 @@ class CallInLine {
   #patienceMs = 0;
   /** The last hand-off, if the next waiter could not be served. */
   #fruitless: { fingerprint: string; triedAt: number } | undefined;
-  /** The version of a full grant that this call wrote for itself. */
   #ownVersion: string | undefined;
   /** Whether the row of this call is gone, and the request has no grant. */
   #isGone = false;

@@ -40,7 +40,6 @@ interface WaiterRow {
   data?: Json | undefined;
   /** The terms of a shared grant. Absent if the waiter wants the key alone. */
   permit?: { limit: number | null; weight: number } | undefined;
-  /** What the request replaces. */
   replace?: Replace | undefined;
   parkedAt: number;
   /** When the wait ends with LeaseHeld. */
@@ -303,7 +302,6 @@ const waiterItem = (waiter: Waiter): Item => ({
   ttl: integer(ttlOfWaiter(waiter)),
 });
 
-/** The attributes that only a task has, or only a call. */
 function attributesOfKind(waiter: Waiter): Item {
   if (!isTask(waiter)) {
     const { keepUntil, number: arrival, awakeAt, cancelledAt } = waiter;

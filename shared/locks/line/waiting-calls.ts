@@ -57,7 +57,6 @@ export interface RequestOfCaller {
   principal?: string | undefined;
 }
 
-/** A caller that withdraws its request, with the ticket if it names one. */
 export interface Withdrawer extends RequestOfCaller {
   ticket?: string | undefined;
 }

@@ -26,7 +26,6 @@ export const hasUsed: Condition = { expression: 'attribute_exists(used)' };
  */
 const isUsedAtMost = (room: number): Condition => ({ expression: 'used <= :room', values: { ':room': integer(room) } });
 
-/** The weight in use is as it was read. */
 export const isUsedAsSeen = ({ used }: Pick<KeyRecord, 'used'>): Condition => ({
   expression: 'used = :usedSeen',
   values: { ':usedSeen': integer(used) },
@@ -82,13 +81,11 @@ export const isFenceBelow = (most: number): Condition => ({
   values: { ':most': integer(Math.min(most, MAX_FENCE)) },
 });
 
-/** The request has no shared grant. */
 export const hasNoSharedEntry = (name: string): Condition => ({
   expression: 'attribute_not_exists(#g0)',
   names: { '#g0': `h${name}` },
 });
 
-/** The request has no grant. */
 export const hasNoEntry = (name: string): Condition =>
   all(
     hasNoSharedEntry(name),
@@ -107,7 +104,6 @@ export const isNotRemembered = (name: string): Condition =>
     values: { ':m': text(name) },
   });
 
-/** The ring does not name the request. */
 export const isNotInRing = (name: string): Condition =>
   not({ expression: `:m IN (${RING_ATTRIBUTES})`, values: { ':m': text(name) } });
 

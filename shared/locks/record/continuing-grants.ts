@@ -19,12 +19,10 @@ import {
 } from './requests.ts';
 import type { GrantRequest } from './room.ts';
 
-/** The result of a write on a grant, with the entry as it is now. */
 type Extended = Written & { entry: HolderEntry | undefined };
 
 interface EntryOnRecord {
   key: string;
-  /** The entry as it was last read. */
   entry: HolderEntry;
 }
 
@@ -57,7 +55,6 @@ export function passToTask(
   return extendUnderNewVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !takesTerms }, call);
 }
 
-/** Gives the grant the ticket, the execution and the terms of the task. */
 function termsOfTask(
   path: string,
   { ticket, execution, target, graceSeconds, bound }: WaitingTask,
@@ -176,7 +173,6 @@ interface VersionWrite extends EntryOnRecord {
   fullTtlMs?: number | undefined;
   /** Whether a call answers with the grant, or a task receives a grant that its request already had. */
   isAnswered?: boolean;
-  /** What else the write sets and removes. */
   more?: Partial<WritePart> | undefined;
 }
 
@@ -205,7 +201,6 @@ function extendUnderNewVersion(
   return writeNewVersion(dependencies, update, call);
 }
 
-/** Sets parts of an entry. */
 export function setting(parts: Item): { set: string[]; values: Item } {
   const names = Object.keys(parts);
   return {

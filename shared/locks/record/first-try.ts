@@ -20,7 +20,6 @@ type WonTry = TryOutcome & { won: true };
 /** A take-over is tried again only if an expired holder has extended its grant or left since the record was read. */
 const MAX_TAKE_OVER_TRIES = 5;
 
-/** What a first try knows, and what it has done so far. */
 interface TryState {
   request: GrantRequest;
   /** The record as the last write returned it. Undefined before the first write. */
@@ -34,12 +33,10 @@ interface TryState {
   wasLineEmpty: boolean;
 }
 
-/** One write of a first try. */
 interface TryWrite {
   triedAt: number;
   /** The record as the call knew it before the write. */
   before: KeyRecord | undefined;
-  /** The expired holders that the write was to replace. */
   toEnd: readonly HolderEntry[];
   written: Written & Partial<GrantsWritten>;
 }

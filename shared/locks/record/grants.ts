@@ -40,7 +40,6 @@ interface Grants {
   key: string;
   /** The new grants, in the order of the line. */
   grants: readonly NewGrant[];
-  /** The grants that this write ends. */
   toEnd: readonly GrantToEnd[];
   /** Epoch milliseconds. */
   now: number;
@@ -62,7 +61,6 @@ export interface GrantsWritten extends Written {
   before?: KeyRecord | undefined;
 }
 
-/** The line that the write leaves. */
 interface LineLeft {
   /** The record as it was before the line was read. */
   record: KeyRecord;
@@ -70,7 +68,6 @@ interface LineLeft {
   hasOthers: boolean;
   /** The part of the write that keeps or removes the mark. It comes from mark.ts, which a plain call does not load. */
   mark: Partial<WritePart>;
-  /** Further conditions of the write. */
   conditions?: readonly Condition[];
 }
 

@@ -4,7 +4,6 @@
 /** What messages call a holder without a name on record. */
 export const NAMELESS = 'a client without a name';
 
-/** The fields of LeaseHeld, and why the caller is refused. */
 interface Refused {
   key: string;
   /** The holder whose grant ends first. The next two fields belong to the same grant. */

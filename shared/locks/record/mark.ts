@@ -40,7 +40,6 @@ interface KeptMark {
   value: string;
   /** The number of the last new holder's arrival, if that holder did not pass a sleeper. */
   number?: number | undefined;
-  /** The hints about how long turns last. */
   hints?: Readonly<Record<string, number>>;
 }
 

@@ -49,7 +49,6 @@ interface EntryTerms {
   /** Whether the record has the attributes that name the holder before. */
   hasPrevious?: boolean | undefined;
   now: number;
-  /** Whether others are in line behind the new holder. */
   hasOthers?: boolean | undefined;
   /** Whether the record had no fence. */
   metNoFence?: boolean | undefined;
@@ -57,7 +56,6 @@ interface EntryTerms {
   staysSeconds?: number | undefined;
 }
 
-/** Makes the entry of a new grant. */
 export function entryOfNew(
   { ids }: Pick<LeaseDependencies, 'ids'>,
   { grant, now, hasOthers, metNoFence, hasPrevious, staysSeconds }: EntryTerms,

@@ -63,7 +63,6 @@ export const thirdPartyView = ({ endsAt }: ThirdParty): HolderView => ({
   expiresAt: instantOrNull(endsAt),
 });
 
-/** Whether the last grant of the key was exclusive. */
 const wasAlone = ({ entries, last, thirdParty }: KeyRecord): boolean =>
   thirdParty !== undefined || last !== undefined || entries.some(({ path }) => path === ALONE);
 

@@ -10,7 +10,6 @@ import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastHolderOf, lastTermsOf, RIN
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
   name: string;
-  /** The attribute that stores the entry. */
   path: string;
   /** The secret in the lease id. */
   id: string;
@@ -56,7 +55,6 @@ export interface HolderEntry {
   limitBefore?: number | undefined;
   /** Whether an operator or a newer request has asked the holder to stop. From then on no call extends the grant. */
   isEnding?: boolean;
-  /** When the holder was asked to stop. */
   endingAt?: number | undefined;
   /** The authenticated operator that broke the grant with `wait`. */
   brokenBy?: string | undefined;
@@ -66,7 +64,6 @@ export interface HolderEntry {
   newer?: string | undefined;
 }
 
-/** A grant without a ttl. */
 export type BoundEntry = HolderEntry & { execution: string };
 
 export const isBound = (entry: HolderEntry): entry is BoundEntry =>
@@ -102,7 +99,6 @@ export interface KeyRecord {
   entries: HolderEntry[];
   /** The last holder, if its grant was exclusive and has ended. */
   last: EndedGrant | undefined;
-  /** What readers see of the grant of that last holder. */
   lastTerms: LastTerms | undefined;
   /** The holder before the current exclusive holder, if the record names one. */
   previous: EndedGrant | undefined;
@@ -148,7 +144,6 @@ export interface KeyRecord {
   /** The ticket of the waiter that an operator has moved to the front, and the operator. */
   moved: string | undefined;
   movedBy: string | undefined;
-  /** When an operator last moved a waiter. */
   movedAt: number | undefined;
   cap: Cap | undefined;
   /** When an operator last set or lifted a cap. */
@@ -361,7 +356,6 @@ export function endOfRequest(record: KeyRecord, name: string): 'released' | 'bro
 export const whyEnding = ({ newer }: Pick<HolderEntry, 'newer'>): 'broken' | 'superseded' =>
   newer === undefined ? 'broken' : 'superseded';
 
-/** A grant that a write is going to make. */
 export interface NewGrant {
   name: string;
   holder: string;
@@ -369,7 +363,6 @@ export interface NewGrant {
   /** Null if the caller wants the key alone. */
   limit: number | null;
   weight: number;
-  /** How much weight may be in use before the grant. */
   room: number;
   data?: Json | undefined;
   execution?: string | undefined;
@@ -387,5 +380,4 @@ export interface NewGrant {
   replace?: Replace | undefined;
 }
 
-/** Whether the grant is exclusive. */
 export const isAloneIn = ({ weight }: Pick<NewGrant, 'weight'>): boolean => weight >= EXCLUSIVE_WEIGHT;

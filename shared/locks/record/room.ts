@@ -5,7 +5,6 @@ import { capAt, capEndsAt } from './capped.ts';
 import { EXCLUSIVE_WEIGHT } from './identity.ts';
 import { byEnd, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from './record.ts';
 
-/** The room that a request needs. */
 export interface RoomRequest {
   name: string;
   weight: number;
@@ -86,7 +85,6 @@ function roomWithin(record: KeyRecord, { name, room }: RoomRequest, clockSkewMs:
   return used <= room ? roomFrom : Number.POSITIVE_INFINITY;
 }
 
-/** A request for a grant. */
 export interface GrantRequest extends Omit<NewGrant, 'ticket' | 'claimTtlMs' | 'previous'> {
   key: string;
   requestId: string;
@@ -114,7 +112,6 @@ export function refuseOtherWeight(request: GrantRequest, ownEntry: HolderEntry):
   if (error) throw error;
 }
 
-/** A grant of a request, in the record that shows it. */
 export interface GrantOnRecord {
   record: KeyRecord;
   /** True if an earlier try of the request received the grant. */
@@ -141,11 +138,9 @@ export type TryOutcome =
  */
 export type HowEnded = 'expired' | 'neverNotified' | 'executionEnded' | 'released' | 'broken';
 
-/** A grant that a write is going to end. */
 export interface GrantToEnd {
   entry: HolderEntry;
   how: HowEnded;
-  /** The operator that breaks the grant. */
   operator?: string | undefined;
 }
 

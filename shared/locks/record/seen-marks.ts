@@ -8,7 +8,6 @@ const MAX_SEEN_KEYS = 100;
 
 const seenAt = new WeakMap<LeaseDependencies, Map<string, number>>();
 
-/** Notes whether a record has a mark, as it was just read. */
 export function noteMark(dependencies: LeaseDependencies, { key, mark }: { key: string; mark: unknown }): void {
   const keys = seenAt.get(dependencies) ?? new Map<string, number>();
   seenAt.set(dependencies, keys);

@@ -24,7 +24,6 @@ interface GrantTerms {
   data: Json;
 }
 
-/** What every reader may see of one holder. */
 export interface FullHolderView extends HolderView, GrantTerms {
   state: 'held' | 'expired';
 }
@@ -41,7 +40,6 @@ export interface KeySummary extends GrantTerms {
   expiresAt: string | null;
 }
 
-/** How full a key is. */
 interface KeyUse {
   used: number;
   limit: number | null;
@@ -49,7 +47,6 @@ interface KeyUse {
   cap?: CapView;
 }
 
-/** What every reader may see of a key. */
 export interface KeyView extends KeySummary, KeyUse {
   limitBy: string | null;
   holders: FullHolderView[];
@@ -99,7 +96,6 @@ const fullThirdPartyView = (client: ThirdParty, now: number): FullHolderView => 
   remainingMs: Number.isFinite(client.endsAt) ? Math.max(0, client.endsAt - now) : null,
 });
 
-/** Which holder of a key is shown. */
 export interface Chosen {
   /** The name of the holder, if only one is wanted. */
   holder?: string | undefined;
