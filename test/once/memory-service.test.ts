@@ -165,6 +165,14 @@ it.each<[string, Step[], Answer]>([
     { outcome: 'run', ended: 'expired' },
   ],
   [
+    'begins with a request of which two runs have expired',
+    [
+      ...[begin({ requestId: 'q', ttlSeconds: 2 }), advance(3000)],
+      ...[begin({ requestId: 'q', ttlSeconds: 2 }), advance(3000), begin({ requestId: 'q' })],
+    ],
+    { outcome: 'run', ended: 'expired' },
+  ],
+  [
     'completes a run that it has released, and that another caller has begun',
     [begin(), grant('release'), begin({ holder: 'other' }), grant('complete')],
     { reason: 'taken' },

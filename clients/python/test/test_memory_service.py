@@ -48,6 +48,13 @@ CASES: dict[str, list[Step]] = {
         ("release", {"leaseId": "$0.leaseId"}),
         ("acquire", {"requestId": "one"}),
     ],
+    "a retry is granted again, even if two grants of its request have expired": [
+        ("acquire", {"requestId": "one", "ttlSeconds": 2}),
+        ("sleep", {"seconds": 2.1}),
+        ("acquire", {"requestId": "one", "ttlSeconds": 2}),
+        ("sleep", {"seconds": 2.1}),
+        ("acquire", {"requestId": "one"}),
+    ],
     "the next holder learns of the previous one": [
         ("acquire", {}),
         ("release", {"leaseId": "$0.leaseId"}),

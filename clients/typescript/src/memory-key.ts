@@ -237,7 +237,6 @@ export class MemoryKey {
     return this.#surroundings.wall();
   }
 
-  /** The last grant, if it was exclusive. */
   get #lastExclusive(): Grant | undefined {
     return this.#last && isExclusive(this.#last.request) ? this.#last : undefined;
   }
@@ -280,7 +279,8 @@ export class MemoryKey {
   #grant(request: AcquireRequest): Grant {
     for (const grant of this.#grants) if (grant.endsAt <= this.#now) this.#note(grant, 'taken');
     this.#grants = this.#grants.filter(({ leaseId }) => !this.#ended.has(leaseId));
-    const { limit, ttlSeconds = 60 } = request;
+    const { limit, ttlSeconds = 60, requestId } = request;
+    if (requestId !== undefined) this.#ended.delete(requestId); // the request itself may have had one of the expired grants
     const before = this.#limited?.request.limit;
     const grant: Grant = {
       request,

@@ -180,6 +180,7 @@ class Key:
         """Makes a grant."""
         for grant in [one for one in self.grants if one.ends <= self.now]:
             self.end(grant, "taken")
+        self.over.pop(request["requestId"], None)  # the request itself may have had one of the expired grants
         self.fence += 1
         ends = self.now + request.get("ttlSeconds", 60) * 1000
         previous = self.previous if limit_of(request) is None else None
