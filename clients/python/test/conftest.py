@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -20,6 +21,9 @@ from holdfast_pytest import holdfast_clock, holdfast_service
 __all__ = ["holdfast_clock", "holdfast_service"]
 
 ROOT = Path(__file__).parents[3]
+
+# A background job of a shell ignores SIGINT, and so would the programs that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
