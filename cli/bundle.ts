@@ -61,10 +61,10 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
  */
 export const OWN_OF_VERBS =
   'after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed connect ' +
-  'controller doubt example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
+  'controller example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
   'hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce least leftMs line linked ' +
   'lost maxHoldMs mayBeDone mayContinue misuse monotonic most noAnswer noTimeout notExecutable notFound note notes ' +
-  'number onEvent onLost onRetry output parent progress readKey readLease readable refused releaseTimeoutMs remove ' +
+  'number onEvent onLost onRetry output parent progress readKey readLease refused releaseTimeoutMs remove ' +
   'say sayToProgram sentAt settings show staged summary takesCommand takesKey takesLimit terminate tick transport ' +
   'usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =

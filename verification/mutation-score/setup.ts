@@ -3,6 +3,7 @@ import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, inject, vi } from 'vitest';
 import { beginFile } from '../../test/support/chance/seed.ts';
+import { CAPABILITIES } from './report.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -64,8 +65,8 @@ const counts = () => ({ ...stryker.mutantCoverage?.static });
  * Asking for it again at each run would take longer than most tests.
  */
 const LOADED = [
-  'shared/{aws,commits,leases,line,locks,nameservice,permits}/**/*.ts',
-  'test/support/worlds/{commits,expiry,leases,line,nameservice,permits,permits-in-line}.ts',
+  `shared/{${CAPABILITIES.join(',')}}/**/*.ts`,
+  'test/support/worlds/{commits,expiry,leases,line,nameservice,once,permits,permits-in-line,rates}.ts',
 ];
 if (!kept.loaded) {
   for (const file of LOADED.flatMap((pattern) => globSync(pattern))) await import(resolve(file));
