@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { encodeCursor } from '../../shared/listings/cursor.ts';
@@ -133,7 +133,7 @@ const ending = nearly({ execution: fc.constantFrom(EXECUTION, 'arn:aws:states:x'
 const DEPENDENCIES: Record<string, unknown[]> = {
   ...{ leases: [leases], once: [leases], commits: [commits], expiry: [reports, leases], nameservice: [names] },
 };
-const TARGETS = (await loadFunctions())
+const TARGETS = (await loadFunctions(inject('service').functions))
   .filter(({ capability }) => DEPENDENCIES[capability])
   .map(({ name, capability, method, schemas, make }) => {
     const payloads = schemas.map(({ properties = {}, required }) =>

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { inject } from 'vitest';
+import type { ProvidedContext } from 'vitest';
 import document from '../../contract/openapi.json' with { type: 'json' };
 import type { LambdaHandler } from '../../local/lambda.ts';
 
@@ -28,9 +28,10 @@ interface Loaded {
   make(...dependencies: unknown[]): LambdaHandler;
 }
 
-/** Every function of the service. */
-export async function loadFunctions(): Promise<Loaded[]> {
-  const { functions } = inject('service');
+/** The functions of the service, as Vitest provides them: a process of a test has to be given them. */
+export type Functions = ProvidedContext['service']['functions'];
+
+export async function loadFunctions(functions: Functions): Promise<Loaded[]> {
   return Promise.all(
     functions.map(async ({ name, source }) => {
       const { [name]: make } = await import(pathToFileURL(resolve(source)).href);

@@ -4,7 +4,7 @@
  * garbage counts for little.
  */
 import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/stack/adapters.ts';
-import { loadFunctions, SHAPES } from './functions.ts';
+import { type Functions, loadFunctions, SHAPES } from './functions.ts';
 
 /** The calls that the process has to send. */
 export interface Sent {
@@ -14,6 +14,8 @@ export interface Sent {
   /** The functions; all of them where it is empty. */
   only: string[];
 }
+
+const { functions, sizeMiB, shapes, only }: Sent & { functions: Functions } = JSON.parse(process.argv[2] ?? '');
 
 /** A call, and its outcome. */
 export interface LargeCall {
@@ -28,7 +30,7 @@ export interface LargeCall {
 }
 
 /** Each function with the fields that it accepts. */
-const FUNCTIONS = (await loadFunctions()).map(({ name, make, method, schemas }) => {
+const FUNCTIONS = (await loadFunctions(functions)).map(({ name, make, method, schemas }) => {
   const fields = new Set(schemas.flatMap(({ properties = {} }) => Object.keys(properties)));
   return [name, method, make(), name === 'executionEnded' ? ['execution', 'again'] : [...fields]] as const;
 });
@@ -42,7 +44,6 @@ const BASE: Record<string, object> = {
 };
 
 const MIB = 1024 ** 2;
-const { sizeMiB, shapes, only }: Sent = JSON.parse(process.argv[2] ?? '');
 const bytes = sizeMiB * MIB;
 const called = FUNCTIONS.filter(([name]) => only.length === 0 || only.includes(name));
 /** How many fields of a function are tried. The largest values take long to make. */

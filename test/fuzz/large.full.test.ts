@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
+import { expect, inject, it } from 'vitest';
 import { SHAPES } from './functions.ts';
 import type { LargeCall, Sent } from './large-values.ts';
 
@@ -10,7 +10,8 @@ const MAX_MIB = 50;
 /** An address without a server. If a function sent such a value, it would answer Unavailable. */
 const NOWHERE = 'http://127.0.0.1:9';
 
-async function callsOf({ sizeMiB, shapes, only }: Sent): Promise<LargeCall[]> {
+async function callsOf(sent: Sent): Promise<LargeCall[]> {
+  const { functions } = inject('service');
   const script = join(import.meta.dirname, 'large-values.ts');
   const flags = ['--expose-gc', '--max-semi-space-size=8', '--no-warnings'];
   const env = {
@@ -21,7 +22,7 @@ async function callsOf({ sizeMiB, shapes, only }: Sent): Promise<LargeCall[]> {
   };
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    [...flags, script, JSON.stringify({ sizeMiB, shapes, only })],
+    [...flags, script, JSON.stringify({ functions, ...sent })],
     {
       env,
       maxBuffer: 64 * 1024 ** 2,
