@@ -11,7 +11,7 @@ export interface Sent {
   sizeMiB: number;
   /** Names of SHAPES. */
   shapes: string[];
-  /** The functions; all of them where it is empty. */
+  /** The names of the functions to call. If the list is empty, every function is called. */
   only: string[];
 }
 
