@@ -505,7 +505,10 @@ export const MUTATIONS: Mutation[] = [
     name: 'a repeat of the last reservation pays again',
     promise: 'a reservation pays for its units, and a repeat that is still the last pays once',
     changes: [
-      change('paid_until <= :latest AND NOT last_request = :last', 'paid_until <= :latest AND NOT last_request = :rates'),
+      change(
+        'paid_until <= :latest AND NOT last_request = :last',
+        'paid_until <= :latest AND NOT last_request = :rates',
+      ),
     ],
     only: 'rates',
   },
