@@ -12,7 +12,7 @@ import {
   isUnmarked,
   wasNotFreedAfter,
 } from '../shared/locks/record/conditions.ts';
-import { leaseIdOf, OURS, proofOf, remember, requestName } from '../shared/locks/record/identity.ts';
+import { HOLDFAST_VERSION, leaseIdOf, nameOfRequest, proofOf, remember } from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
 
 /** A permit without this service: the same writes on the same conditions, and nothing around them. */
@@ -29,7 +29,7 @@ const ttlAt = (now: number) => integer(Math.ceil(now / 1000) + 400 * 86_400);
 export async function acquire(key: string, requestId: string = randomUUID()): Promise<string> {
   const now = Date.now();
   const [id, version] = [randomUUID(), randomUUID()];
-  const name = requestName({ holder, requestId });
+  const name = nameOfRequest({ holder, requestId });
   await client.send(
     new UpdateItemCommand({
       TableName: table,
@@ -66,7 +66,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
             ':first': integer(now - 1),
             ':zero': integer(0),
             ':weight': integer(1),
-            ':ours': { S: OURS },
+            ':ours': { S: HOLDFAST_VERSION },
             ':limit': integer(LIMIT),
             ':limit_by': { S: holder },
             ':lease_expiry': ttlAt(now),

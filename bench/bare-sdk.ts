@@ -4,10 +4,10 @@ import { integer, text } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
 import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
-  canBeHadAlone,
   entryAt,
   hasLeaseId,
   isFenceBelow,
+  isFreeForExclusive,
   isLastHeartbeatBefore,
   isNotEnding,
   isNotRemembered,
@@ -15,16 +15,16 @@ import {
   wasNotFreedAfter,
 } from '../shared/locks/record/conditions.ts';
 import {
-  ALONE,
+  EXCLUSIVE_PATH,
   EXCLUSIVE_WEIGHT,
+  HOLDFAST_VERSION,
   leaseIdOf,
-  OURS,
+  nameOfRequest,
   type Proof,
   proofOf,
-  requestName,
 } from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
-import { endAlone, secondsAttribute } from '../shared/locks/record/requests.ts';
+import { endExclusive, secondsAttribute } from '../shared/locks/record/requests.ts';
 
 /** A lease without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
@@ -35,7 +35,7 @@ const ttlMs = 60_000;
 /** @returns the lease id */
 export async function acquire(key: string): Promise<string> {
   const acquiredAt = Date.now();
-  const proof = { name: requestName({ holder, requestId: randomUUID() }), path: ALONE, id: randomUUID() };
+  const proof = { name: nameOfRequest({ holder, requestId: randomUUID() }), path: EXCLUSIVE_PATH, id: randomUUID() };
   const [expiresAt, weight] = [acquiredAt + ttlMs, EXCLUSIVE_WEIGHT];
   await client.send(
     new UpdateItemCommand({
@@ -47,16 +47,16 @@ export async function acquire(key: string): Promise<string> {
         all(
           isUnmarked,
           isUnderCap(undefined, [{ limit: null }]),
-          canBeHadAlone(acquiredAt - 500),
+          isFreeForExclusive(acquiredAt - 500),
           isFenceBelow(acquiredAt),
           wasNotFreedAfter(acquiredAt + 500),
           isNotRemembered(proof.name),
         ),
         {
-          names: { '#g0': ALONE },
+          names: { '#g0': EXCLUSIVE_PATH },
           values: {
             ':g0': entryItem({ ...proof, version: randomUUID(), holder, expiresAt, ttlMs, acquiredAt, weight }),
-            ...{ ':ours': text(OURS), ':fence': integer(acquiredAt), ':used': integer(weight) },
+            ...{ ':ours': text(HOLDFAST_VERSION), ':fence': integer(acquiredAt), ':used': integer(weight) },
             ':lease_expiry': secondsAttribute(expiresAt),
           },
         },
@@ -71,7 +71,7 @@ export async function acquire(key: string): Promise<string> {
 export async function release(key: string, leaseId: string): Promise<void> {
   const proof = proven(leaseId);
   const now = Date.now();
-  const end = endAlone({ fenceRetentionSeconds: 3600 }, { key, entry: proof, how: 'released', now });
+  const end = endExclusive({ fenceRetentionSeconds: 3600 }, { key, entry: proof, how: 'released', now });
   await client.send(
     new UpdateItemCommand({
       TableName: table,
@@ -91,10 +91,13 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
     Key: { key: text(key) },
     UpdateExpression:
       'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = if_not_exists(cap_ttl, :seconds) + #h.u',
-    ...conditionFields(all(hasLeaseId(proven(leaseId)), isNotEnding(ALONE), isLastHeartbeatBefore(ALONE, now)), {
-      names: entryAt(ALONE),
-      values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsAttribute(now) },
-    }),
+    ...conditionFields(
+      all(hasLeaseId(proven(leaseId)), isNotEnding(EXCLUSIVE_PATH), isLastHeartbeatBefore(EXCLUSIVE_PATH, now)),
+      {
+        names: entryAt(EXCLUSIVE_PATH),
+        values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsAttribute(now) },
+      },
+    ),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

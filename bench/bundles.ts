@@ -53,9 +53,9 @@ const size: Measurement = {
         const value = `${kilobytes(ours.loaded)} (${kilobytes(ours.loadedGzip)}) / ${kilobytes(ours.all)} kB`;
         return [
           { what: `${name}, loaded / all`, value, median: ours.loaded / 1000, unit: 'kB', n: 1 },
-          ratio(`${name} loaded ratio`, [ours.loaded / alone.loaded], { most: 1.45 }),
+          ratio(`${name} loaded ratio`, [ours.loaded / alone.loaded], { max: 1.45 }),
           ratio(`${name} all ratio`, [ours.all / alone.all], {
-            most: 1.45,
+            max: 1.45,
             ...(name === 'acquire' && { excuse: LINE }),
           }),
         ];
@@ -106,8 +106,8 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
   return samples.flatMap(({ contest: { name }, pairs }) => {
     const excuse = NAMESERVICE_STARTS[name];
     return [
-      ...compared(`${name} import`, pairs, { of: 'importMs', bar: { most: 1.3, ...(excuse && { excuse }) } }),
-      ...compared(`${name} first answer`, pairs, { of: 'answerMs', bar: { most: 1.25, ...(excuse && { excuse }) } }),
+      ...compared(`${name} import`, pairs, { of: 'importMs', bar: { max: 1.3, ...(excuse && { excuse }) } }),
+      ...compared(`${name} first answer`, pairs, { of: 'answerMs', bar: { max: 1.25, ...(excuse && { excuse }) } }),
     ];
   });
 }
@@ -192,16 +192,16 @@ export async function withStores<T>(
   }
 }
 
-/** Builds the bundles that the functions are compared with, and deletes them after `measure`. @param most how many functions, by default all */
+/** Builds the bundles that the functions are compared with, and deletes them after `measure`. @param maxCount how many functions, by default all */
 export async function withContests(
   measure: (contests: Contest[]) => Promise<Figure[]>,
-  most = Number.POSITIVE_INFINITY,
+  maxCount = Number.POSITIVE_INFINITY,
 ): Promise<Figure[]> {
   const { functions } = await readService();
   const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, so that modules are found
   try {
     const cases = coldCases('');
-    const compared = functions.filter(({ name }) => !WITHOUT_CLIENTS.includes(name)).slice(0, most);
+    const compared = functions.filter(({ name }) => !WITHOUT_CLIENTS.includes(name)).slice(0, maxCount);
     const contests = compared.map(async ({ name, bundle: built }): Promise<Contest> => {
       const { bare, later } = cases[name] ?? {};
       if (!bare) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);

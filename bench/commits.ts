@@ -204,7 +204,7 @@ function figures({ calls, times, contended }: CommitsMeasured): Figure[] {
       unit: 'requests',
       n: 1,
       median: calls[kind].length,
-      bar: { measured: calls[kind].length, most: MAX_CALLS[kind] },
+      bar: { measured: calls[kind].length, max: MAX_CALLS[kind] },
     })),
     { ...bare, toFloor: 1 },
     ...KINDS.map((kind) => {

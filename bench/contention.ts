@@ -116,7 +116,7 @@ function burstFigures(found: Map<Entry, number[]>, costs: Map<Entry, Cost>): Fig
       what: `${CONTENDERS} contenders, ${entry.name}`,
       ...{ value: `${middle.toFixed(1)} grants/s`, unit: '/s', n, median: middle, spread },
       ...(toBestLibrary !== undefined && { toBestLibrary }),
-      ...(isJudged && { bar: { measured: toBestLibrary, least: MIN_TO_PEER } }),
+      ...(isJudged && { bar: { measured: toBestLibrary, min: MIN_TO_PEER } }),
     };
   });
   const burnt = [...costs].map(([{ name }, cost]) =>

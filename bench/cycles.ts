@@ -102,7 +102,7 @@ function rates(raced: TimesByContestant, suffix = ''): Figure[] {
       what: `cycles a second${suffix}, ${entry.name}`,
       ...{ value: `${middle.toFixed(0)} /s`, unit: '/s', n, median: middle, spread, toFloor: by(floor) },
       ...(toBestLibrary !== undefined && { toBestLibrary }),
-      ...(isJudged && { bar: { measured: toBestLibrary, least: MIN_TO_PEER, excuse: PROCESSOR_BOUND } }),
+      ...(isJudged && { bar: { measured: toBestLibrary, min: MIN_TO_PEER, excuse: PROCESSOR_BOUND } }),
     };
   });
 }
@@ -123,7 +123,7 @@ const costs = (entries: Entry[], counts: Map<string, Counted>): Figure[] =>
       median: each ?? Number.NaN,
       unit: 'requests',
       n: COUNTED,
-      ...(kind === 'ours' && { bar: { measured: each ?? Number.NaN, most: MAX_REQUESTS } }),
+      ...(kind === 'ours' && { bar: { measured: each ?? Number.NaN, max: MAX_REQUESTS } }),
     };
   });
 

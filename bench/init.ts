@@ -75,7 +75,7 @@ function initFigure(what: string, pairs: Pair[]): Figure {
 /** A single pair is too little to judge by. */
 function ratioFigure(what: string, pairs: Pair[], quick: boolean): Figure[] {
   const ratios = pairs.map(({ built, bare }) => built.importMs / bare.importMs);
-  return [ratio(what, ratios, quick ? undefined : { most: MAX_INIT_RATIO, excuse: SCHEMAS })];
+  return [ratio(what, ratios, quick ? undefined : { max: MAX_INIT_RATIO, excuse: SCHEMAS })];
 }
 
 function peakFigure(what: string, pairs: Pair[]): Figure {
@@ -97,7 +97,7 @@ async function bundleFigures({ quick }: Options): Promise<Figure[]> {
         const parts = largestParts(inputs, LARGEST).map(({ part, bytes }) => `${part} ${(bytes / 1000).toFixed(0)}`);
         return {
           ...{ what: `bundle, ${name}`, value: `${(all / 1000).toFixed(0)} kB: ${parts.join(', ')}` },
-          ...{ unit: 'kB', n: 1, median: all / 1000, bar: { measured: all / 1000, most: MAX_BYTES / 1000 } },
+          ...{ unit: 'kB', n: 1, median: all / 1000, bar: { measured: all / 1000, max: MAX_BYTES / 1000 } },
         };
       },
     );

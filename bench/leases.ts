@@ -17,7 +17,7 @@ const overhead: Measurement = {
   name: 'overhead',
   title: 'Acquire and release: what the service adds to the bare SDK (`overhead`)',
   method: `${COMPARED}. Ratios are of the medians`,
-  run: async (options) => overheadFigures(await compare(options, LEASES), { middle: median, most: MOST }),
+  run: async (options) => overheadFigures(await compare(options, LEASES), { middle: median, max: MAX_TO_FLOOR }),
 };
 
 /** The part of a core. Lambda gives a function of 512 MB a little less. */
@@ -29,7 +29,7 @@ const throttled: Measurement = {
   method:
     'As for `overhead`, but a control group lets the process run for a third of every 20 ms. The emulator has a core. Ratios are of the means, because few calls are stopped, but for long',
   run: async (options) =>
-    overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, most: MOST }),
+    overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, max: MAX_TO_FLOOR }),
 };
 
 /** The options of `playPairs`. */
@@ -68,23 +68,23 @@ export async function compare(options: Options, { bareSdk, domain, terms, cores 
 }
 
 /** The service may take at most this many times the time of the bare SDK. */
-const MOST = { domain: 1.1, built: 1.2 };
+const MAX_TO_FLOOR = { domain: 1.1, built: 1.2 };
 const NAMES = { bare: 'bare SDK', domain: 'domain', built: 'built function' };
 
 interface Judged {
   middle(samples: number[]): number;
-  most: Partial<typeof MOST>;
+  max: Partial<typeof MAX_TO_FLOOR>;
 }
 
-export function overheadFigures(repetitions: OverheadResult, { middle, most }: Judged): Figure[] {
+export function overheadFigures(repetitions: OverheadResult, { middle, max }: Judged): Figure[] {
   return CALLS.flatMap((call) =>
     (['bare', 'domain', 'built'] as const).map((name): Figure => {
       const figure = milliseconds(`${call}, ${NAMES[name]}`, repetitions.map((one) => one[name][call])); // biome-ignore format: one line
       if (name === 'bare') return figure;
       // The ratio of each repetition, so that other work of the machine affects both sides.
       const toFloor = median(repetitions.map((one) => middle(one[name][call]) / middle(one.bare[call])));
-      const limit = most[name];
-      return { ...figure, toFloor, ...(limit !== undefined && { bar: { measured: toFloor, most: limit } }) };
+      const limit = max[name];
+      return { ...figure, toFloor, ...(limit !== undefined && { bar: { measured: toFloor, max: limit } }) };
     }),
   );
 }
@@ -118,7 +118,7 @@ function namespaceFigures(repetitions: NamespaceResult): Figure[] {
       return {
         ...figure,
         value: `${figure.value}, ${measured} ms more`,
-        bar: { measured, most: MAX_OF_NAMESPACE_MS },
+        bar: { measured, max: MAX_OF_NAMESPACE_MS },
       };
     }),
   );

@@ -44,12 +44,12 @@ class Supposed {
   }
 
   /** @param fixed the part that does not depend on requests */
-  most(most: number, fixed = 0) {
-    return { most, excuse: { why: this.#why, upTo: fixed + (most - fixed) * this.#bareMs } };
+  max(max: number, fixed = 0) {
+    return { max, excuse: { why: this.#why, upTo: fixed + (max - fixed) * this.#bareMs } };
   }
 
-  least(least: number) {
-    return { least, excuse: { why: this.#why, upTo: least / this.#bareMs } };
+  min(min: number) {
+    return { min, excuse: { why: this.#why, upTo: min / this.#bareMs } };
   }
 
   get #why() {
@@ -147,14 +147,14 @@ async function waiting(arena: Arena, { entry, floor, supposed }: Beside, options
   await running.stop();
   const { n, median: p50, p99 } = handOff.result;
   return [
-    timed(`hand-off p50, ${entry.name}`, { n, ms: p50 }, supposed.most(WAITING_BARS.handOff.p50)),
-    timed(`hand-off p99, ${entry.name}`, { n, ms: p99 }, supposed.most(WAITING_BARS.handOff.p99)),
+    timed(`hand-off p50, ${entry.name}`, { n, ms: p50 }, supposed.max(WAITING_BARS.handOff.p50)),
+    timed(`hand-off p99, ${entry.name}`, { n, ms: p99 }, supposed.max(WAITING_BARS.handOff.p99)),
     bareFigure(`beside the hand-off of ${entry.name}`, handOff.bareMs),
     timed(`take-over p50, ${entry.name}`, { n: takeOver.result.n, ms: takeOver.result.median }),
     timed(
       `take-over p99, ${entry.name}`,
       { n: takeOver.result.n, ms: takeOver.result.p99 },
-      supposed.most(WAITING_BARS.takeOver.p99, CLOCK_SKEW_MS),
+      supposed.max(WAITING_BARS.takeOver.p99, CLOCK_SKEW_MS),
     ),
     bareFigure(`beside the take-over of ${entry.name}`, takeOver.bareMs),
   ];
@@ -178,12 +178,12 @@ async function contending(
   // Callers poll by time, and share a process.
   const beside64 = new Supposed(median(bareMs), 'beside these callers');
   const ofSlot = entry.name.endsWith('domain') ? 0 : requestsOfSlot;
-  const mostRequests = (oneTurnEach ? requests : requestsReturning) + ofSlot;
+  const maxRequests = (oneTurnEach ? requests : requestsReturning) + ofSlot;
   return [
     {
       ...{ what: `${how}, ${entry.name}`, value: `${perSecond.toFixed(0)} grants/s`, unit: '/s' },
       ...{ n: sum(grants), median: perSecond },
-      ...(!oneTurnEach && { bar: { measured: perSecond, ...supposed.least(perSecondReturning) } }),
+      ...(!oneTurnEach && { bar: { measured: perSecond, ...supposed.min(perSecondReturning) } }),
     },
     ...(oneTurnEach
       ? []
@@ -194,7 +194,7 @@ async function contending(
           },
         ]),
     requestsFigure(
-      { what: `${how}, requests for a grant, ${entry.name}`, bar: beside64.most(mostRequests, REQUESTS_WITHOUT_POLLS) },
+      { what: `${how}, requests for a grant, ${entry.name}`, bar: beside64.max(maxRequests, REQUESTS_WITHOUT_POLLS) },
       cost,
     ),
     bareFigure(`beside ${how}, ${entry.name}`, bareMs),
@@ -202,8 +202,8 @@ async function contending(
 }
 
 /** A difference of one turn is unavoidable. */
-export const inWholeTurns = (most: number, least: number) => ({
-  most,
+export const inWholeTurns = (max: number, least: number) => ({
+  max,
   excuse: {
     why: `the fewest grants were ${least}, and one more is the least difference`,
     upTo: (least + 1) / Math.max(1, least),

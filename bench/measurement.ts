@@ -26,8 +26,8 @@ export interface Statistics {
 
 export interface Bar {
   measured: number;
-  most?: number;
-  least?: number;
+  max?: number;
+  min?: number;
   /** Why the bar may be missed, and the reading up to which the reason counts. */
   excuse?: { why: string; upTo: number };
 }
@@ -53,11 +53,11 @@ export interface Options {
   progress(text: string): void;
 }
 
-const isKept = ({ measured, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Bar): boolean =>
-  measured <= most && measured >= least;
+const isKept = ({ measured, max = Number.POSITIVE_INFINITY, min = Number.NEGATIVE_INFINITY }: Bar): boolean =>
+  measured <= max && measured >= min;
 
-const isExcused = ({ measured, most, excuse }: Bar): boolean =>
-  excuse !== undefined && (most === undefined ? measured >= excuse.upTo : measured <= excuse.upTo);
+const isExcused = ({ measured, max, excuse }: Bar): boolean =>
+  excuse !== undefined && (max === undefined ? measured >= excuse.upTo : measured <= excuse.upTo);
 
 /** Whether a bar is kept, is missed for a recorded reason, or is missed by more than a reason explains. */
 export type Verdict = 'kept' | 'explained' | 'missed';
@@ -75,12 +75,12 @@ export const withSlack = ({ bar, ...figure }: Figure): Figure => ({
   ...(bar && {
     bar: {
       ...bar,
-      ...(bar.most !== undefined && { most: looser(bar.most, QUICK_SLACK) }),
-      ...(bar.least !== undefined && { least: looser(bar.least, 1 / QUICK_SLACK) }),
+      ...(bar.max !== undefined && { max: looser(bar.max, QUICK_SLACK) }),
+      ...(bar.min !== undefined && { min: looser(bar.min, 1 / QUICK_SLACK) }),
       ...(bar.excuse && {
         excuse: {
           ...bar.excuse,
-          upTo: looser(bar.excuse.upTo, bar.most === undefined ? 1 / QUICK_SLACK : QUICK_SLACK),
+          upTo: looser(bar.excuse.upTo, bar.max === undefined ? 1 / QUICK_SLACK : QUICK_SLACK),
         },
       }),
     },

@@ -35,7 +35,7 @@ function figures({ aliases }: NameserviceTask, { built, bare, reads, list }: Nam
   const toFloor = median(ofBuilt.map((part, at) => median(part) / median(ofBare[at] ?? [])));
   return [
     { ...alone, toFloor: 1 },
-    { ...ours, toFloor, bar: { measured: toFloor, most: 1.25 } },
+    { ...ours, toFloor, bar: { measured: toFloor, max: 1.25 } },
     milliseconds('lookup', inParts(reads)),
     milliseconds(`listing of ${aliases} aliases`, [[list]]),
   ];

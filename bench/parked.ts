@@ -34,7 +34,7 @@ const parked: Measurement = {
           `release to SendTaskSuccess, ${depths[at]?.toLocaleString('en')} parked`,
           inParts(times),
         );
-        return { ...figure, bar: { measured: figure.p99, most: MAX_P99_MS } };
+        return { ...figure, bar: { measured: figure.p99, max: MAX_P99_MS } };
       }),
       milliseconds('the first of a process, which loads the code of the line', [[found.first]]),
       notificationFigure(found.notified),
@@ -43,7 +43,7 @@ const parked: Measurement = {
         ...{ what: `${CONTENDERS} contenders, requests for a grant`, unit: 'requests', n: grants },
         value: `${(counted.requests / grants).toFixed(2)} (${(counted.writeUnits / grants).toFixed(1)} write, ${(counted.readUnits / grants).toFixed(1)} read units)`,
         median: counted.requests / grants,
-        bar: { measured: counted.requests / grants, most: MAX_REQUESTS },
+        bar: { measured: counted.requests / grants, max: MAX_REQUESTS },
       },
     ];
   },
@@ -98,7 +98,7 @@ function contended({ grants, tookMs }: ParkedResult['contention']): Figure[] {
     {
       ...{ what: `${CONTENDERS} contenders, most : fewest grants`, n: all, median: unfair },
       value: `${most} : ${least}`,
-      bar: { measured: unfair, most: MAX_UNFAIR },
+      bar: { measured: unfair, max: MAX_UNFAIR },
     },
   ];
 }

@@ -19,7 +19,7 @@ const cost: Measurement = {
   run: async (options) => {
     const compared = { bareSdk: 'bare-permits.ts', domain: 'locks.domain.ts', terms: { limit: LIMIT } };
     return [
-      ...overheadFigures(await compare(options, compared), { middle: median, most: MAX_TO_BARE }),
+      ...overheadFigures(await compare(options, compared), { middle: median, max: MAX_TO_BARE }),
       ...(await unitsFigures(options)),
     ];
   },
@@ -32,7 +32,7 @@ async function unitsFigures(options: Options): Promise<Figure[]> {
   return [
     {
       ...{ what: 'requests of an acquire and a release without contention', value: String(requests), n: 1 },
-      ...{ median: requests, unit: 'requests', bar: { measured: requests, most: MAX_REQUESTS } },
+      ...{ median: requests, unit: 'requests', bar: { measured: requests, max: MAX_REQUESTS } },
     },
     ...units.map(({ holders, ...ofCalls }) => {
       const most = Math.max(...Object.values(ofCalls));

@@ -105,8 +105,8 @@ const EXCUSES: Record<number, Bar['excuse']> = {
 };
 
 function barOf(limit: number): Omit<Bar, 'measured'> | undefined {
-  const [most, excuse] = [MAX_REQUESTS[limit], EXCUSES[limit]];
-  return most === undefined ? undefined : { most, ...(excuse && { excuse }) };
+  const [max, excuse] = [MAX_REQUESTS[limit], EXCUSES[limit]];
+  return max === undefined ? undefined : { max, ...(excuse && { excuse }) };
 }
 
 async function parkedFigure(options: Options): Promise<Figure> {
@@ -117,7 +117,7 @@ async function parkedFigure(options: Options): Promise<Figure> {
     limit: PARKED_PERMITS.limit,
   };
   const { grants, counted } = await countParked(contention, options);
-  return requestsFigure({ what: PARKED_PERMITS.what, bar: { most: MAX_PARKED } }, { grants, ...counted });
+  return requestsFigure({ what: PARKED_PERMITS.what, bar: { max: MAX_PARKED } }, { grants, ...counted });
 }
 
 export const permitsMeasurements: Measurement[] = [permits];

@@ -69,12 +69,12 @@ function figures(results: ReportResult): Figure[] {
           value: `${peak.median.toFixed(0)} MiB, at most ${highest.toFixed(0)}`,
           unit: 'MiB',
           ...peak,
-          bar: { measured: highest, most: MAX_MIB },
+          bar: { measured: highest, max: MAX_MIB },
         },
       ];
     }),
     // The smallest table is left out, because most of its time is for requests that every report sends.
-    ratio('time a row, the largest table / the next smaller one', growth, { most: MAX_GROWTH }),
+    ratio('time a row, the largest table / the next smaller one', growth, { max: MAX_GROWTH }),
   ];
 }
 

@@ -61,7 +61,7 @@ const MONTH_SECONDS = 30 * 24 * 3600;
 
 type Row = [string, string, string];
 
-const ofParameter = (name: string) => count(Number(PARAMETERS[name]?.default));
+const defaultOf = (name: string) => count(Number(PARAMETERS[name]?.default));
 
 /** The highest rate of each kind, and what limits it. */
 function ceilings(): Row[] {
@@ -71,7 +71,7 @@ function ceilings(): Row[] {
   return [
     ['writes on one key, won or lost', perSecond(LIMITS.partitionWrites), 'partition: 1,000 write units'],
     ['acquire and release of one key', perSecond(cycles), 'the same, two writes each'],
-    ['callers in line for one key', ofParameter('maxWaitersPerKey'), 'maxWaitersPerKey (can be raised to 100,000)'],
+    ['callers in line for one key', defaultOf('maxWaitersPerKey'), 'maxWaitersPerKey (can be raised to 100,000)'],
     ['acquires on all keys of a new table', perSecond(LIMITS.newTableWrites), 'first capacity of an on-demand table'],
     [
       'acquires on all keys of one table',
@@ -84,7 +84,7 @@ function ceilings(): Row[] {
       perSecond(Math.min(concurrent, invoked)),
       `10 a second for each of 1,000 environments; their time would allow ${count(concurrent)}`,
     ],
-    ['calls held at the same time', ofParameter('maxHeldCalls'), 'maxHeldCalls: each occupies an environment'],
+    ['calls held at the same time', defaultOf('maxHeldCalls'), 'maxHeldCalls: each occupies an environment'],
     [
       'callers that sleep, with a call a minute each',
       count(60 * Number(PARAMETERS.throttlingRate?.default)),
@@ -143,8 +143,8 @@ function bill(acquires: number): Row[] {
 
 function tiered(amount: number, steps: Tier[]): number {
   let [left, sum] = [amount, 0];
-  for (const [most, price] of steps) {
-    const here = Math.min(left, most);
+  for (const [upTo, price] of steps) {
+    const here = Math.min(left, upTo);
     sum += here * price;
     left -= here;
   }

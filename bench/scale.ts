@@ -20,7 +20,7 @@ const scale: Measurement = {
 };
 
 /** The bar for the median in the largest table, divided by that in the smallest one. */
-const MOST = 1.2;
+const MAX_TO_FIRST = 1.2;
 
 function figures({ sizes }: ScaleTask, found: ScaleResult): Figure[] {
   const [first = []] = found;
@@ -29,7 +29,7 @@ function figures({ sizes }: ScaleTask, found: ScaleResult): Figure[] {
     const figure: Figure = milliseconds(`acquire among ${size.toLocaleString('en')} records`, times);
     if (at === 0) return figure;
     const toFirst = median(times.map((one, repetition) => median(one) / median(first[repetition] ?? [])));
-    const bar = at === sizes.length - 1 ? { bar: { measured: toFirst, most: MOST } } : {};
+    const bar = at === sizes.length - 1 ? { bar: { measured: toFirst, max: MAX_TO_FIRST } } : {};
     return { ...figure, value: `${figure.value}, ${toFirst.toFixed(2)} x`, ...bar };
   });
 }

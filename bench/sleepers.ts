@@ -46,9 +46,9 @@ const waiting: Measurement = {
   },
 };
 
-const number = (what: string, measured: number, more: Partial<Figure> & { most?: number } = {}): Figure => {
-  const { most, ...rest } = more;
-  const bar: Bar | undefined = most === undefined ? undefined : { measured, most };
+const number = (what: string, measured: number, more: Partial<Figure> & { max?: number } = {}): Figure => {
+  const { max, ...rest } = more;
+  const bar: Bar | undefined = max === undefined ? undefined : { measured, max };
   return {
     what,
     value: measured.toFixed(Number.isInteger(measured) ? 0 : 1),
@@ -58,8 +58,8 @@ const number = (what: string, measured: number, more: Partial<Figure> & { most?:
   };
 };
 
-const heldFigures = (held: number[], what: string, most: number): Figure[] => [
-  number(`${what}, held calls at most`, Math.max(...held), { n: held.length, most }),
+const heldFigures = (held: number[], what: string, max: number): Figure[] => [
+  number(`${what}, held calls at most`, Math.max(...held), { n: held.length, max }),
   number(`${what}, held calls on average`, mean(held), { n: held.length }),
 ];
 
@@ -67,19 +67,19 @@ async function longLineFigures(crowd: Crowd, options: Options): Promise<Figure[]
   const seen = await watch(crowd, options);
   const what = `${crowd.callers.toLocaleString('en')} for one key, turns of ${crowd.turnMs} ms`;
   const { grants, calls, counted, from } = seen;
-  const { passing, most } = countPassed(seen.waits, from);
+  const { passing, max } = countPassed(seen.waits, from);
   const each = (value: number) => value / Math.max(1, grants);
   return [
     number(`${what}, grants a second`, (1000 * grants) / crowd.ms, { n: grants, unit: '/s' }),
     ...heldFigures(seen.held, what, BARS.held),
-    number(`${what}, calls for a grant`, each(calls), { n: grants, most: BARS.calls }),
-    number(`${what}, write units for a grant`, each(counted.writeUnits), { n: grants, most: BARS.writeUnits }),
+    number(`${what}, calls for a grant`, each(calls), { n: grants, max: BARS.calls }),
+    number(`${what}, write units for a grant`, each(counted.writeUnits), { n: grants, max: BARS.writeUnits }),
     number(`${what}, read units for a grant`, each(counted.readUnits), { n: grants }),
     number(`${what}, grants that pass an older waiter, in percent`, 100 * each(passing), {
       n: grants,
-      most: BARS.passingPercent,
+      max: BARS.passingPercent,
     }),
-    number(`${what}, how often one caller is passed`, most, { n: grants, most: BARS.passed }),
+    number(`${what}, how often one caller is passed`, max, { n: grants, max: BARS.passed }),
   ];
 }
 
@@ -134,7 +134,7 @@ async function plainFigures(
       const figure = milliseconds(`${name} beside ${what}`, [times]);
       const bar = {
         measured: figure.p99,
-        most: BARS.besideMs,
+        max: BARS.besideMs,
         excuse: { why: SHARED_CORES, upTo: BARS.besideMs * 20 },
       };
       return { ...figure, value: `${figure.value}, p99 ${figure.p99.toFixed(0)} ms`, bar };
@@ -217,7 +217,7 @@ async function countHeldCalls(
 }
 
 /** From a moment on: how many grants passed a caller that had asked earlier and still waited, and how often a single caller was passed. */
-function countPassed(waits: Wait[], from: number): { passing: number; most: number } {
+function countPassed(waits: Wait[], from: number): { passing: number; max: number } {
   const times = new Map<Wait, number>();
   let passing = 0;
   for (const { from: asked, to } of waits) {
@@ -226,7 +226,7 @@ function countPassed(waits: Wait[], from: number): { passing: number; most: numb
     for (const one of older) times.set(one, (times.get(one) ?? 0) + 1);
     if (older.length > 0) passing++;
   }
-  return { passing, most: Math.max(0, ...times.values()) };
+  return { passing, max: Math.max(0, ...times.values()) };
 }
 
 export const sleeperMeasurements: Measurement[] = [waiting];

@@ -33,8 +33,8 @@ export function number(value: number): string {
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
 }
 
-export const limits = ({ most, least }: Bar): string =>
-  [most !== undefined && `at most ${most}`, least !== undefined && `at least ${least}`].filter(Boolean).join(', ');
+export const limits = ({ max, min }: Bar): string =>
+  [max !== undefined && `at most ${max}`, min !== undefined && `at least ${min}`].filter(Boolean).join(', ');
 
 function judged({ bar }: Figure): string {
   if (!bar) return '';

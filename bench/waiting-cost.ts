@@ -6,12 +6,12 @@ import {
   isFarAgain,
   patienceOf,
   sleepFor,
-  type Turn,
+  type WaitSight,
 } from '../shared/locks/line/expected.ts';
 import { SEAT_SHARE } from '../shared/locks/line/held-calls.ts';
 import { hintsAfter, type Turns } from '../shared/locks/line/pace.ts';
 import { EXACT_POSITIONS, estimatedPosition, isExpected, MIN_FAR_AWAKE_MS } from '../shared/locks/line/place.ts';
-import { ALONE } from '../shared/locks/record/identity.ts';
+import { EXCLUSIVE_PATH } from '../shared/locks/record/identity.ts';
 import type { KeyRecord } from '../shared/locks/record/record.ts';
 import type { Ids } from '../shared/surroundings/ids.ts';
 import { seededRandom } from '../test/support/chance/seed.ts';
@@ -78,7 +78,7 @@ class Line {
   #plan = 0;
   #hints: Turns = {};
   #entries: KeyRecord['entries'] = [];
-  readonly #spent = { calls: 0, writes: 0, reads: 0, heldMs: 0, waitMs: 0, grants: 0, mostHeld: 0 };
+  readonly #spent = { calls: 0, writes: 0, reads: 0, heldMs: 0, waitMs: 0, grants: 0, maxHeld: 0 };
 
   constructor(scene: Scene) {
     this.#scene = scene;
@@ -95,10 +95,10 @@ class Line {
       this.#spent.waitMs += this.#countedFrom(caller.since);
     }
     const countedMs = ms - this.#warmMs;
-    const { calls, grants, writes, waitMs, mostHeld, heldMs } = this.#spent;
+    const { calls, grants, writes, waitMs, maxHeld, heldMs } = this.#spent;
     const environmentMs = heldMs + calls * CALL_MS;
     return {
-      ...{ environments: environmentMs / countedMs, mostHeld, calls: calls / grants, writes: writes / grants },
+      ...{ environments: environmentMs / countedMs, maxHeld, calls: calls / grants, writes: writes / grants },
       dollars: dollarsOf({ ...this.#spent, environmentMs }) / (waitMs / HOUR_MS),
     };
   }
@@ -115,7 +115,7 @@ class Line {
   }
 
   /** How the service sees the turn of a caller. */
-  #turnOf({ number }: Caller): Turn {
+  #turnOf({ number }: Caller): WaitSight {
     const { now } = this.#events;
     const record = { entries: this.#entries, usualMs: this.#hints.usualMs, meanMs: this.#hints.meanMs };
     const estimate = estimatedPosition({ arrivals: this.#arrivals, lineOut: this.#lineOut }, number);
@@ -162,7 +162,7 @@ class Line {
     else this.#holdOrSleep(caller, turn, expected);
   }
 
-  #holdOrSleep(caller: Caller, turn: Turn, expected: Expected): void {
+  #holdOrSleep(caller: Caller, turn: WaitSight, expected: Expected): void {
     const reason = heldFor(turn, expected);
     const wasHeld = caller.state === 'held';
     const isFree = reason !== undefined && this.#awake.size - (wasHeld ? 1 : 0) < SLOTS * SEAT_SHARE[reason];
@@ -171,7 +171,7 @@ class Line {
     else this.#sleep(caller, turn, expected);
   }
 
-  #sleep(caller: Caller, turn: Turn, expected: Expected): void {
+  #sleep(caller: Caller, turn: WaitSight, expected: Expected): void {
     const wasHeld = caller.state === 'held';
     caller.state = 'asleep';
     const sleepMs = sleepFor(turn, expected, { maxMs: MAX_SLEEP_MS, ids: { random: this.#random } as Ids });
@@ -197,7 +197,7 @@ class Line {
     this.#spend(0, caller.state === 'held' ? 1 : 3, 1); // its slot, its row and the mark
     Object.assign(caller, { state: 'held', awakeAt: this.#events.now });
     this.#awake.add(caller);
-    if (this.#events.now >= this.#warmMs) this.#spent.mostHeld = Math.max(this.#spent.mostHeld, this.#awake.size);
+    if (this.#events.now >= this.#warmMs) this.#spent.maxHeld = Math.max(this.#spent.maxHeld, this.#awake.size);
     const { epoch, awakeAt } = caller;
     const poll = () => {
       if (caller.epoch !== epoch) return;
@@ -238,7 +238,7 @@ class Line {
     this.#events.at(this.#events.now + inMs, () => {
       const { pace_ms: paceMs, usual_ms: usualMs, mean_ms: meanMs } = hintsAfter({ ...this.#hints, mark: true });
       if (usualMs !== undefined) this.#hints = { ...this.#hints, paceMs, usualMs, meanMs };
-      this.#entries = [{ path: ALONE, acquiredAt: this.#events.now } as KeyRecord['entries'][number]];
+      this.#entries = [{ path: EXCLUSIVE_PATH, acquiredAt: this.#events.now } as KeyRecord['entries'][number]];
       const lasts = this.#turnMs * -Math.log(1 - this.#random());
       this.#events.at(this.#events.now + lasts, () => this.#release(lasts));
     });
@@ -340,11 +340,11 @@ if (import.meta.main) {
     `|---|---|---|---|---|---|\n| any, if their calls are always held | one each | | | ${heldDollars.toPrecision(2)} | |`,
   );
   for (const scene of SCENES) {
-    const { environments, mostHeld, calls, writes, dollars } = new Line(scene).play();
+    const { environments, maxHeld, calls, writes, dollars } = new Line(scene).play();
     const part = dollars / heldDollars;
     const what = `${scene.callers.toLocaleString('en')}, ${scene.turnMs / 1000} s`;
     console.log(
-      `| ${what} | ${environments.toFixed(1)} | ${mostHeld} | ${calls.toFixed(1)}, ${writes.toFixed(1)} | ${dollars.toPrecision(2)} | ${(100 * part).toFixed(1)} % |`,
+      `| ${what} | ${environments.toFixed(1)} | ${maxHeld} | ${calls.toFixed(1)}, ${writes.toFixed(1)} | ${dollars.toPrecision(2)} | ${(100 * part).toFixed(1)} % |`,
     );
     if (scene.callers < 10_000 || part <= MAX_PART) continue;
     console.error(`A caller in a line of 10,000 costs more than ${100 * MAX_PART} % of a held call`);

@@ -26,9 +26,9 @@ function docOf({ description, default: usual }: Parameter): string {
   return `/** ${description}${usual ? ` @default ${usual}` : ''} */`;
 }
 
-function typeOf({ allowed, least, pattern }: Parameter): string {
+function typeOf({ allowed, min, pattern }: Parameter): string {
   if (allowed?.includes('true')) return 'boolean';
   if (allowed?.every((value) => /^\d+$/.test(value))) return 'number';
   if (allowed) return allowed.map((value) => `'${value}'`).join(' | ');
-  return least !== undefined || /^\^\[0-9\]\{\d,\d+\}\$$/.test(pattern ?? '') ? 'number' : 'string';
+  return min !== undefined || /^\^\[0-9\]\{\d,\d+\}\$$/.test(pattern ?? '') ? 'number' : 'string';
 }

@@ -169,8 +169,8 @@ async function useOf(aws: Aws, stack: Stack): Promise<Use> {
   };
 }
 
-function first(all: string[], most: number): string[] {
-  return all.length > most ? [...all.slice(0, most), `and ${all.length - most} more`] : all;
+function first(all: string[], max: number): string[] {
+  return all.length > max ? [...all.slice(0, max), `and ${all.length - max} more`] : all;
 }
 
 function described({ key, holder, execution, acquiredAt }: BoundHolder): string {

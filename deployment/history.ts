@@ -41,12 +41,12 @@ export const LOGGING_FUNCTION_OUTPUTS = ['Acquire', 'Release', 'Withdraw', 'Repa
 );
 
 /** The CloudWatch Logs Insights query for the lines of a key. */
-export const queryOf = (key: string, most: number): string =>
+export const queryOf = (key: string, max: number): string =>
   [
     'fields @timestamp, @message',
     `filter key = ${JSON.stringify(key)} and message in ["granted", "answered"]`,
     'sort @timestamp desc',
-    `limit ${most}`,
+    `limit ${max}`,
   ].join(' | ');
 
 /** What happened to a key, in the order of the fences. @param messages lines of the log, in any order */

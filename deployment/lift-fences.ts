@@ -6,7 +6,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { ALONE } from '../shared/locks/record/identity.ts';
+import { EXCLUSIVE_PATH } from '../shared/locks/record/identity.ts';
 
 /** How far a granted fence may be ahead of the AWS clock, in milliseconds. */
 const MARGIN_MS = 60_000;
@@ -65,7 +65,7 @@ async function lift(
 
 /** Whether an exclusive holder or a third-party client holds the key. */
 const isHeldAlone = (item: Item): boolean =>
-  item[ALONE]?.M?.i !== undefined || (item.lease_version !== undefined && item.used === undefined);
+  item[EXCLUSIVE_PATH]?.M?.i !== undefined || (item.lease_version !== undefined && item.used === undefined);
 
 /** Sets the fence, and postpones the TTL if DynamoDB could otherwise delete the record too early. */
 function updateOf(current: Item, to: number) {

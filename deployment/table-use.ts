@@ -67,6 +67,6 @@ function useOfKey(item: Item, now: number) {
   return {
     unboundCount: unexpired.length - bound.length + others,
     bound,
-    writes: [freedAt, ...entries.map(({ beatAt }) => beatAt)],
+    writes: [freedAt, ...entries.map(({ heartbeatAt }) => heartbeatAt)],
   };
 }

@@ -28,7 +28,7 @@ interface FunctionGroup {
 }
 
 const LEASES = ['acquire', 'heartbeat', 'release', 'withdraw'];
-const QUEUE = ['repairQueues', 'executionEnded'];
+const LINE = ['repairQueues', 'executionEnded'];
 const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter', 'capKey', 'runNext'];
 const ONCE = ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'];
 const RATES = ['rateReserve', 'rateSettle', 'rateForget', 'readRates'];
@@ -39,8 +39,8 @@ const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 
 /** An alarm can have ten metrics, and an alarm on crashes needs two for each function. So the functions of leases form three groups. */
 const FUNCTIONS: FunctionGroup[] = [
-  { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
-  { id: 'Queue', subject: 'A function that serves waiters', urgency: 'page', crashes: QUEUE },
+  { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...LINE] },
+  { id: 'Queue', subject: 'A function that serves waiters', urgency: 'page', crashes: LINE },
   { id: 'Once', subject: 'A function of once', urgency: 'ticket', crashes: ONCE, throttles: ONCE },
   { id: 'Rate', subject: 'A function of rates', urgency: 'ticket', crashes: RATES, throttles: RATES },
   {
@@ -210,14 +210,14 @@ export const alarms = () => ({
   },
   Resources: Object.fromEntries(
     [
-      ...Object.entries(METRICS).map(([id, metric]): Named => [id, onMetric(metric)]),
+      ...Object.entries(METRICS).map(([id, metric]): AlarmWithId => [id, metricAlarm(metric)]),
       ...(Object.entries({
-        ApiErrorsAlarm: onApiErrors(),
-        LeaseLatencyAlarm: onLatency(),
-        ReportOverdueAlarm: onOverdueReport(),
-      }) as Named[]),
-      ...FUNCTIONS.flatMap((group) => [...onFunctions(group)]),
-      ...TABLES.map((table): Named => [`${table.id}ThrottlesAlarm`, onTable(table)]),
+        ApiErrorsAlarm: apiErrorsAlarm(),
+        LeaseLatencyAlarm: latencyAlarm(),
+        ReportOverdueAlarm: overdueReportAlarm(),
+      }) as AlarmWithId[]),
+      ...FUNCTIONS.flatMap((group) => [...functionAlarms(group)]),
+      ...TABLES.map((table): AlarmWithId => [`${table.id}ThrottlesAlarm`, tableAlarm(table)]),
     ].map(([id, alarm]) => [id, resource(id, alarm)]),
   ),
 });
@@ -229,15 +229,15 @@ interface Alarm {
   urgency: Urgency;
   properties: { Threshold?: number | string } & Record<string, unknown>;
 }
-type Named = [id: string, alarm: Alarm];
+type AlarmWithId = [id: string, alarm: Alarm];
 
-function onMetric({ namespace, name, dimensions, statistic, periodSeconds, threshold = 0, ...rest }: Metric): Alarm {
-  const metric = { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) };
+function metricAlarm({ namespace, name, dimensions, statistic, periodSeconds, threshold = 0, ...rest }: Metric): Alarm {
+  const metric = { Namespace: namespace, MetricName: name, Dimensions: dimensionList(dimensions) };
   return { ...rest, properties: { ...metric, Statistic: statistic, Period: periodSeconds, Threshold: threshold } };
 }
 
 /** Counts the errors that callers receive: those of functions, and those of the gateway when it cannot start a function. */
-function onApiErrors(): Alarm {
+function apiErrorsAlarm(): Alarm {
   const apiSeries = (id: string, name: string) => seriesOf(id, ['AWS/ApiGateway', name], { ApiId: { Ref: 'HttpApi' } });
   return {
     description: 'More than 1 % of the requests to the API, and more than five in five minutes, are answered with 5xx',
@@ -254,7 +254,7 @@ function onApiErrors(): Alarm {
 }
 
 /** Acquire takes as long as its caller waits, so it says nothing about latency. Heartbeat and release write the same records, and never wait. */
-function onLatency(): Alarm {
+function latencyAlarm(): Alarm {
   const slowest = (name: string) => seriesOf(name, ['AWS/Lambda', 'Duration', 300, 'p99'], lambda(name));
   return {
     description: 'The slowest percent of heartbeats or releases takes longer than a second',
@@ -274,7 +274,7 @@ function onLatency(): Alarm {
  * On a new stack, no report is complete yet. So the alarm first waits until a function that runs each minute has run for half of the period, which
  * shows that the stack is old enough.
  */
-function onOverdueReport(): Alarm {
+function overdueReportAlarm(): Alarm {
   const period = `\${param:reportOverdueSeconds}`;
   return {
     description: 'No report of expired records has completed for an hour, or for reportOverdueSeconds',
@@ -292,7 +292,7 @@ function onOverdueReport(): Alarm {
   };
 }
 
-function* onFunctions({ id, subject, urgency, crashes, throttles }: FunctionGroup): Generator<Named> {
+function* functionAlarms({ id, subject, urgency, crashes, throttles }: FunctionGroup): Generator<AlarmWithId> {
   if (crashes) {
     const Metrics = [
       { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
@@ -316,7 +316,7 @@ function* onFunctions({ id, subject, urgency, crashes, throttles }: FunctionGrou
   }
 }
 
-function onTable({ subject, urgency, name, index }: Table): Alarm {
+function tableAlarm({ subject, urgency, name, index }: Table): Alarm {
   const table = { TableName: name };
   const readAndWrite = (of: string, dimensions: Dimensions) =>
     ['Read', 'Write'].map((kind) =>
@@ -388,9 +388,9 @@ const seriesOf = (
   MetricStat: {
     Period: period,
     Stat: statistic,
-    Metric: { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) },
+    Metric: { Namespace: namespace, MetricName: name, Dimensions: dimensionList(dimensions) },
   },
 });
 
-const named = (dimensions: Dimensions) => Object.entries(dimensions).map(([Name, Value]) => ({ Name, Value }));
+const dimensionList = (dimensions: Dimensions) => Object.entries(dimensions).map(([Name, Value]) => ({ Name, Value }));
 const lambda = (name: string) => ({ FunctionName: { Ref: lambdaId(name) } });

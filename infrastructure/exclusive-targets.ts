@@ -11,7 +11,7 @@ export function allowExclusiveTargets({ Conditions, Resources }: CloudFormationT
   const [{ PolicyDocument }] = Policies as [{ PolicyDocument: { Statement: Json[] } }];
   for (const statement of PolicyDocument.Statement) {
     const [, allowed] = (Object(statement)['Fn::If'] ?? []) as [string, Properties, Json];
-    if (allowed) allowed.Resource = ofEachName(allowed.Resource as [{ 'Fn::Sub': string }]);
+    if (allowed) allowed.Resource = forEachTarget(allowed.Resource as [{ 'Fn::Sub': string }]);
   }
 }
 
@@ -22,12 +22,12 @@ const nameAt = (index: number): Json => ({
   'Fn::Select': [index, { 'Fn::Split': [',', sub(`\${exclusiveTargets}${','.repeat(MAX_TARGETS)}`)] }],
 });
 
-function ofEachName([{ 'Fn::Sub': arn }]: [{ 'Fn::Sub': string }]): Json {
-  const ofName = (index: number): Json => ({
+function forEachTarget([{ 'Fn::Sub': arn }]: [{ 'Fn::Sub': string }]): Json {
+  const withName = (index: number): Json => ({
     'Fn::Sub': [arn.replace(`\${exclusiveTargets}`, `\${name}`), { name: nameAt(index) }],
   });
   const others = Array.from({ length: MAX_TARGETS - 1 }, (_, at) =>
-    choose(conditionOf(at + 1), ofName(at + 1), NO_VALUE),
+    choose(conditionOf(at + 1), withName(at + 1), NO_VALUE),
   );
-  return [ofName(0), ...others];
+  return [withName(0), ...others];
 }

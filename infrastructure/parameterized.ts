@@ -227,17 +227,17 @@ function refuseLeftovers(template: CloudFormationTemplate): void {
 const parameters = (): Record<string, Properties> =>
   Object.fromEntries(
     Object.entries(PARAMETERS).map(
-      ([name, { default: value, description, pattern, constraint, allowed, least, most }]) => [
+      ([name, { default: value, description, pattern, constraint, allowed, min, max }]) => [
         name,
         {
-          Type: least === undefined ? 'String' : 'Number',
+          Type: min === undefined ? 'String' : 'Number',
           Description: description,
           ...(value !== undefined && { Default: value }),
           ...(allowed && { AllowedValues: allowed }),
           ...(pattern && { AllowedPattern: pattern }),
           ...(constraint && { ConstraintDescription: `${name} ${constraint}` }),
-          ...(least !== undefined && { MinValue: least }),
-          ...(most !== undefined && { MaxValue: most }),
+          ...(min !== undefined && { MinValue: min }),
+          ...(max !== undefined && { MaxValue: max }),
         },
       ],
     ),

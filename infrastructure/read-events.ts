@@ -71,7 +71,7 @@ export function eventResources(
   deployed: (name: string) => string,
   functions: object,
 ): EventResources {
-  const ofType = (type: string) => Object.entries(resources).filter(([, { Type }]) => Type === type);
+  const resourcesOfType = (type: string) => Object.entries(resources).filter(([, { Type }]) => Type === type);
   const nameOf = Object.fromEntries(Object.keys(functions).map((name) => [lambdaId(name), name]));
   const functionArns = Object.entries(nameOf).map(([id, name]) => [
     id,
@@ -79,13 +79,13 @@ export function eventResources(
   ]);
   const values: Record<string, string> = { 'AWS::Partition': 'aws', ...Object.fromEntries(functionArns) };
   return {
-    queues: ofType('AWS::SQS::Queue').map(([id, { Properties = {} }]) => ({
+    queues: resourcesOfType('AWS::SQS::Queue').map(([id, { Properties = {} }]) => ({
       id,
       delaySeconds: Number(Properties.DelaySeconds ?? 0),
       visibilitySeconds: Number(Properties.VisibilityTimeout ?? 30),
       maxDeliveries: Number(Properties.RedrivePolicy?.maxReceiveCount ?? 3),
     })),
-    rules: ofType('AWS::Events::Rule').flatMap(([, { Properties }]) => {
+    rules: resourcesOfType('AWS::Events::Rule').flatMap(([, { Properties }]) => {
       if (!Properties.EventPattern || Properties.State === 'DISABLED') return [];
       const targets = (Properties.Targets as RawTarget[]).map(({ Arn, InputTransformer: transformer }): Target => {
         const id = referred(Arn);
@@ -94,7 +94,7 @@ export function eventResources(
       });
       return [{ pattern: Properties.EventPattern, targets }];
     }),
-    stateMachines: ofType('AWS::StepFunctions::StateMachine').map(([, { Properties }]) => ({
+    stateMachines: resourcesOfType('AWS::StepFunctions::StateMachine').map(([, { Properties }]) => ({
       name: String(Properties.StateMachineName),
       definition: substituted(Properties.Definition, Properties.DefinitionSubstitutions ?? {}, values),
     })),

@@ -45,15 +45,17 @@ export async function dynamodbCommand(
   wanted: EmulatorAddress,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<EmulatorCommand> {
-  const { DYNAMODB_EMULATOR: asked } = env;
-  if (asked && !EMULATORS.includes(asked as EmulatorName))
-    throw new Error(`DYNAMODB_EMULATOR must be one of ${EMULATORS.join(', ')}, not '${asked}'`);
+  const { DYNAMODB_EMULATOR: chosen } = env;
+  if (chosen && !EMULATORS.includes(chosen as EmulatorName))
+    throw new Error(`DYNAMODB_EMULATOR must be one of ${EMULATORS.join(', ')}, not '${chosen}'`);
   for (const name of EMULATORS)
-    if (!asked || asked === name) {
+    if (!chosen || chosen === name) {
       const command = await COMMANDS[name](wanted, env);
       if (command) return command;
     }
-  throw new Error(asked ? `DYNAMODB_EMULATOR is ${asked}, and this machine does not have that emulator` : NO_EMULATOR);
+  throw new Error(
+    chosen ? `DYNAMODB_EMULATOR is ${chosen}, and this machine does not have that emulator` : NO_EMULATOR,
+  );
 }
 
 const COMMANDS: Record<

@@ -37,8 +37,8 @@ export class Functions {
 
   /** Finds a function by its name or ARN. Every alias exists, because it names the namespace of the caller. */
   find(nameOrArn: string): TriggeredFunction | undefined {
-    const [asked, alias] = nameOrArn.replace(/^arn:[\w-]+:lambda:[\w-]+:\d*:function:/, '').split(':');
-    const found = this.all.find(({ name, deployedName }) => asked === name || asked === deployedName);
+    const [wanted, alias] = nameOrArn.replace(/^arn:[\w-]+:lambda:[\w-]+:\d*:function:/, '').split(':');
+    const found = this.all.find(({ name, deployedName }) => wanted === name || wanted === deployedName);
     return found && alias !== undefined ? { ...found, alias } : found;
   }
 

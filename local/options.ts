@@ -1,8 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 interface Bounds {
-  least: number;
-  most?: number;
+  min: number;
+  max?: number;
   whole?: boolean;
 }
 
@@ -18,12 +18,12 @@ export function readOptions<const Given extends NonNullable<ParseArgsConfig['opt
   return {
     values,
     /** The number of an option. Undefined if the option is not given. @throws Error that names the option, if its value is not such a number */
-    number(option: keyof typeof values & string, { least, most, whole = false }: Bounds): number | undefined {
+    number(option: keyof typeof values & string, { min, max, whole = false }: Bounds): number | undefined {
       const text = values[option];
       if (text === undefined) return undefined;
       const value = /^\d+(\.\d+)?$/.test(String(text)) ? Number(text) : Number.NaN;
-      if (value >= least && value <= (most ?? value) && (!whole || Number.isSafeInteger(value))) return value;
-      const range = most === undefined ? `of at least ${least}` : `from ${least} to ${most}`;
+      if (value >= min && value <= (max ?? value) && (!whole || Number.isSafeInteger(value))) return value;
+      const range = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
       throw new Error(`--${option} must be a ${whole ? 'whole ' : ''}number ${range}, not '${text}'`);
     },
   };

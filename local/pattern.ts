@@ -5,16 +5,16 @@ import type { Pattern } from '../infrastructure/read-events.ts';
  * @throws Error that names a comparison that the local stack does not support
  */
 export function matches(pattern: Pattern, event: Record<string, unknown>): boolean {
-  return Object.entries(pattern).every(([field, asked]) => {
+  return Object.entries(pattern).every(([field, expected]) => {
     const value = event[field];
-    if (!Array.isArray(asked)) return typeof value === 'object' && value !== null && matches(asked, { ...value });
-    return asked.some((one) => matchesValue(one, value));
+    if (!Array.isArray(expected)) return typeof value === 'object' && value !== null && matches(expected, { ...value });
+    return expected.some((one) => matchesValue(one, value));
   });
 }
 
-function matchesValue(asked: unknown, value: unknown): boolean {
-  if (typeof asked !== 'object' || asked === null) return [value].flat().includes(asked);
-  const [[comparison, operand] = []] = Object.entries(asked);
+function matchesValue(expected: unknown, value: unknown): boolean {
+  if (typeof expected !== 'object' || expected === null) return [value].flat().includes(expected);
+  const [[comparison, operand] = []] = Object.entries(expected);
   const texts = [value].flat().filter((one) => typeof one === 'string');
   switch (comparison) {
     case 'prefix':

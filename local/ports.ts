@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 
 /** The range of ports to choose from. It is below the ports of outgoing connections, which begin at 32768 on Linux, and at 49152 elsewhere. */
-const [LEAST, MOST] = [10_240, 32_767];
+const [MIN_PORT, MAX_PORT] = [10_240, 32_767];
 
 /** Where the search begins. Processes that search at the same time begin at different ports. 97 and the number of ports have no common divisor. */
 let next = process.pid * 97;
@@ -9,7 +9,7 @@ let next = process.pid * 97;
 /** Finds a port that is free, and that no outgoing connection can get before it is used. Each call returns another port. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = LEAST + (next++ % (MOST + 1 - LEAST));
+    const port = MIN_PORT + (next++ % (MAX_PORT + 1 - MIN_PORT));
     if ((await whyNotFree(port)) === undefined) return port;
   }
 }

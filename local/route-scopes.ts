@@ -8,6 +8,6 @@ export function routeScopes({ method, path }: { method: string; path: string }):
   if (!route) return [];
   const { inNamespace, whole } = scopesOf(route);
   // For an operator's route of the whole deployment, the function itself also requires the scope of the administrator.
-  const asked = path === route.path ? whole.slice(-1) : inNamespace;
-  return asked.map((name) => String(PARAMETERS[name]?.default));
+  const scopes = path === route.path ? whole.slice(-1) : inNamespace;
+  return scopes.map((name) => String(PARAMETERS[name]?.default));
 }

@@ -13,7 +13,7 @@ async function main(): Promise<void> {
     function: { type: 'string', multiple: true },
   });
   if (values.help) return console.log(HELP);
-  const port = number('port', { least: 1, most: 65_531, whole: true });
+  const port = number('port', { min: 1, max: 65_531, whole: true });
   if (values.watch) return watch(process.argv.slice(2).filter((option) => option !== '--watch'));
   await startStack({ port, memory: values.memory, durable: values.durable, functions: values.function });
 }

@@ -37,7 +37,7 @@ async function main(): Promise<void> {
     ...(namespaces.length > 0 && { [claim]: namespaces.length === 1 ? namespaces[0] : namespaces }),
   };
   const issuer = await Issuer.of();
-  console.log(await issuer.token(claims, number('seconds', { least: 1, whole: true })));
+  console.log(await issuer.token(claims, number('seconds', { min: 1, whole: true })));
 }
 
 main().catch((error: Error) => {

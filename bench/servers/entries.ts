@@ -12,7 +12,7 @@ export interface ServerEntry extends Entry {
 
 const libraries = (path: string) => join(import.meta.dirname, '../libraries', path);
 const peer = { expires: true, byDefault: true, waits: true, beats: false };
-const ofModule = (module: string): string =>
+const moduleVersion = (module: string): string =>
   `${module} ${JSON.parse(readFileSync(libraries(`node_modules/${module}/package.json`), 'utf8')).version}`;
 
 const redis = (name: string, kind: string, module: string): ServerEntry => ({
@@ -20,7 +20,7 @@ const redis = (name: string, kind: string, module: string): ServerEntry => ({
   command: [process.execPath, libraries('redis.mjs')],
   env: { LOCK_KIND: kind },
   needs: { file: libraries(`node_modules/${module}/package.json`), how: 'npm run verify -- bench-libraries' },
-  library: () => `${ofModule(module)} on ${versionOf('redis')}`,
+  library: () => `${moduleVersion(module)} on ${versionOf('redis')}`,
 });
 
 const jar = (name: string): string | undefined =>

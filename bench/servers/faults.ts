@@ -149,7 +149,7 @@ function pausedFigures(name: string, found: Paused[]): Figure[] {
             ...{ what: `paused, double writes with fences, ${name}`, ...counted, median: withFences },
             ...{
               value: `at most ${withFences}`,
-              ...(name.startsWith('holdfast') && { bar: { measured: withFences, most: 0 } }),
+              ...(name.startsWith('holdfast') && { bar: { measured: withFences, max: 0 } }),
             },
           },
         ]),

@@ -34,8 +34,8 @@ export const optionsOf = (verb: Syntax): Options => ({
 });
 
 interface Bounds {
-  least: number;
-  most?: number;
+  min: number;
+  max?: number;
   whole?: boolean;
 }
 
@@ -66,17 +66,17 @@ export class Arguments {
       for (const value of this.all(name))
         if (choices && !choices.includes(value))
           throw misuse(`--${name} must be one of ${choices.join(', ')}, not '${value}'`);
-    const [least, most] = verb.words;
+    const [min, max] = verb.words;
     if (!verb.takesCommand && at >= 0) {
       this.words.push(...this.command); // words after -- may begin with a dash
       this.command = [];
     }
-    if (this.words.length < least) throw misuse(`${verb.usage} is missing`);
-    const extra = this.words[most];
+    if (this.words.length < min) throw misuse(`${verb.usage} is missing`);
+    const extra = this.words[max];
     if (extra !== undefined)
       throw misuse(
         verb.takesCommand
-          ? `put -- before the command: -- ${this.words.slice(most).join(' ')}`
+          ? `put -- before the command: -- ${this.words.slice(max).join(' ')}`
           : `there is one word too many: '${extra}'`,
       );
     if (verb.takesCommand && this.command.length === 0) throw misuse('there is no command after --');
@@ -101,12 +101,12 @@ export class Arguments {
   }
 
   /** A number within bounds. @throws Failure that names the option, if its value is not such a number */
-  number(option: string, { least, most, whole = false }: Bounds): number | undefined {
+  number(option: string, { min, max, whole = false }: Bounds): number | undefined {
     const text = this.text(option);
     if (text === undefined) return undefined;
     const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= least && value <= (most ?? value) && (!whole || Number.isSafeInteger(value))) return value;
-    const range = most === undefined ? `of at least ${least}` : `from ${least} to ${most}`;
+    if (value >= min && value <= (max ?? value) && (!whole || Number.isSafeInteger(value))) return value;
+    const range = max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
     throw misuse(`--${option} must be a ${whole ? 'whole ' : ''}number ${range}, not '${text}'`);
   }
 
@@ -115,13 +115,13 @@ export class Arguments {
    * The bounds are in seconds; `or` is a word that the option allows too, for the message.
    * @throws Failure that names the option, if its value is not such a duration
    */
-  seconds(option: string, { least, most, whole = false, or }: Bounds & { or?: string }): number | undefined {
+  seconds(option: string, { min, max, whole = false, or }: Bounds & { or?: string }): number | undefined {
     const text = this.text(option);
     if (text === undefined) return undefined;
     const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text) ?? [];
     const value = Number(number) * (UNITS[unit] ?? 1);
-    if (value >= least && value <= (most ?? value) && (!whole || Number.isSafeInteger(value))) return value;
-    const range = most === undefined ? `of at least ${least} seconds` : `from ${least} to ${most} seconds`;
+    if (value >= min && value <= (max ?? value) && (!whole || Number.isSafeInteger(value))) return value;
+    const range = max === undefined ? `of at least ${min} seconds` : `from ${min} to ${max} seconds`;
     throw misuse(
       `--${option} must be a duration ${range}, such as ${DURATIONS}${or ? `, or ${or}` : ''}, not '${text}'`,
     );

@@ -47,7 +47,7 @@ async function keyCandidates(verb: Verb, typed: string[], prefix: string): Promi
       (keys as { key: string }[]).map((row): Candidate => [row.key, kind.help(row)]),
     );
   };
-  return search(verb, { typed, prefix, most: 0 }, words);
+  return search(verb, { typed, prefix, maxWords: 0 }, words);
 }
 
 /** Candidates for the value of an option: keys that begin with a prefix, each with the limit of its holders. */
@@ -55,7 +55,7 @@ function limitCandidates(verb: Verb, typed: string[], prefix: string): Promise<C
   // `run` refuses a key that is named twice, and a value that looks like an option.
   const isTyped = (key: string) =>
     key.startsWith('-') || typed.some((word) => word === key || word.startsWith(`${key}=`));
-  return search(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
+  return search(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), maxWords: 1 }, (service, filter) =>
     service.rows('readLeases', filter, ({ leases }) =>
       leases.flatMap((row): Candidate[] =>
         row.limit !== null && !isTyped(row.key) ? [[`${row.key}=${row.limit}`, helpOf(row)]] : [],
@@ -69,13 +69,13 @@ interface Typed {
   typed: string[];
   prefix: string;
   /** How many of the words may be arguments instead of options. */
-  most: number;
+  maxWords: number;
 }
 
 /** Asks the service for candidates. If the service does not answer there are none, because a completion cannot print errors. */
 async function search(
   verb: Verb,
-  { typed, prefix, most }: Typed,
+  { typed, prefix, maxWords }: Typed,
   words: (service: Service, filter: { prefix?: string }) => AsyncIterable<Candidate>,
 ): Promise<Candidate[]> {
   const { takesCommand: _, ...open } = verb;
@@ -83,7 +83,7 @@ async function search(
   const until = performance.now() + SEARCH_MS;
   try {
     const args = new Arguments({ ...open, words: [0, 1] }, typed);
-    if (args.words.length > most) return [];
+    if (args.words.length > maxWords) return [];
     const service = connect(readSettings(args), { timeoutMs: SEARCH_MS });
     for await (const [word, help] of words(service, prefix ? { prefix } : {})) {
       // Each line of the output is a candidate, so a key with a line break cannot be one.

@@ -9,21 +9,21 @@ const WHOLE = 24;
 const SHORT = 18;
 
 /** The least width of a column. A ticket needs room for the six letters at its end by which `next` and `cancel` find it. */
-const leastOf = (column = ''): number => (column === 'TICKET' ? 13 : 0);
+const minOf = (column = ''): number => (column === 'TICKET' ? 13 : 0);
 
 /**
  * The widths with which a row fits. 0 for a column that is left out.
  * @param natural the widths without a limit
  */
-export function fitted(head: readonly string[], natural: readonly number[], most: number): number[] {
+export function fitted(head: readonly string[], natural: readonly number[], maxColumns: number): number[] {
   const least = natural.map((wide) => (wide > WHOLE ? SHORT : wide));
   const isOver = (wides: number[]) =>
-    wides.reduce((sum, wide) => sum + (wide && wide + GAP.length), 0) > most + GAP.length;
+    wides.reduce((sum, wide) => sum + (wide && wide + GAP.length), 0) > maxColumns + GAP.length;
   for (const name of LEFT_OUT_IN_ORDER) if (head.includes(name) && isOver(least)) least[head.indexOf(name)] = 0;
   const isTight = isOver(least);
   const widths = natural.map((wide, at) => (isTight || !least[at] ? (least[at] ?? 0) : wide));
   while (isOver(widths)) {
-    const from = widths.map((wide, at) => (wide > (isTight ? leastOf(head[at]) : (least[at] ?? 0)) ? wide : 0));
+    const from = widths.map((wide, at) => (wide > (isTight ? minOf(head[at]) : (least[at] ?? 0)) ? wide : 0));
     const widest = from.indexOf(Math.max(...from));
     widths[widest] = (widths[widest] ?? 0) - 1;
   }
@@ -31,26 +31,26 @@ export function fitted(head: readonly string[], natural: readonly number[], most
 }
 
 /** Cuts a text in the middle, because names that begin alike differ at the end: `tenants/0a6f…/import-120`. */
-export function shortened(text: string, most: number): string {
-  const marks = [...text];
-  const [head, tail] = [marks.slice(0, most), marks.slice(-most)];
+export function shortened(text: string, maxColumns: number): string {
+  const characters = [...text];
+  const [head, tail] = [characters.slice(0, maxColumns), characters.slice(-maxColumns)];
   for (let short = text; ; short = [...head, '…', ...tail].join('')) {
-    if (columnsOf(short) <= most) return short;
+    if (columnsOf(short) <= maxColumns) return short;
     if (head.length < tail.length) tail.shift();
     else head.pop();
   }
 }
 
 /** Splits a text into lines that fit. */
-export function folded(text: string, most: number): string[] {
+export function folded(text: string, maxColumns: number): string[] {
   const lines: string[] = [];
   let line = '';
-  for (const mark of text) {
-    if (columnsOf(line + mark) > most) {
+  for (const character of text) {
+    if (columnsOf(line + character) > maxColumns) {
       lines.push(line);
       line = '';
     }
-    line += mark;
+    line += character;
   }
   return [...lines, line];
 }

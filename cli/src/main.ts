@@ -35,7 +35,7 @@ async function main([name = '', ...args]: string[]): Promise<number> {
       return settings;
     };
     output = new Output({ json: given.is('json'), quiet: given.is('quiet') });
-    const timeoutMs = (given.seconds('timeout', { least: 0 }) ?? 30) * 1000;
+    const timeoutMs = (given.seconds('timeout', { min: 0 }) ?? 30) * 1000;
     return await verb.run({
       arguments: given,
       output,

@@ -45,7 +45,7 @@ export class Progress {
     const held = isShared(event) ? `in use: ${usedText(event)}` : `held by ${holder ?? 'another caller'}`;
     const state = cap?.limit === 0 ? capText(cap) : held;
     const until = state === held && !isShared(event) ? untilEnd(expiresAt) : '';
-    const place = placeText(event);
+    const place = positionText(event);
     const line = `${place}: ${key} is ${state}${until}`;
     if (this.#isLive) this.show(`waiting${line}`);
     const { key: keyBefore, state: stateBefore, place: placeBefore, atMs } = this.#last;
@@ -80,7 +80,7 @@ export class Progress {
 const MAX_COUNTED = 100;
 
 /** ` at position 3 of 40`, or an empty text if the caller has no position yet. */
-function placeText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
+function positionText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
   if (!place) return '';
   return ` at position ${place}${waiting < MAX_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
 }

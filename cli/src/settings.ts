@@ -41,15 +41,15 @@ export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.e
   const file = configFile(env);
   const byOption = args.text('profile');
   const profile = profileOf(file, byOption ?? (env.HOLDFAST_PROFILE || undefined));
-  const ofCall = (field: 'endpoint' | 'namespace') =>
+  const setByCall = (field: 'endpoint' | 'namespace') =>
     args.text(field) ?? (byOption ? profile[field] : undefined) ?? (env[VARIABLES[field]] || profile[field]);
-  const given = ofCall('endpoint');
+  const given = setByCall('endpoint');
   if (!given) throw new NoEndpoint();
   const token = env[VARIABLES.token] || undefined;
   const endpoint = checkedUrl(given, token !== undefined);
   return {
     endpoint,
-    namespace: checkedNamespace(ofCall('namespace')),
+    namespace: checkedNamespace(setByCall('namespace')),
     region: args.text('region') ?? profile.region ?? regionIn(env),
     holder: profile.holder,
     token,

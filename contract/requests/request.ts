@@ -37,7 +37,7 @@ export function request<Schema extends z.ZodMiniType>(
 }
 
 /** JSON Schema counts characters, and a text never has more characters than bytes of UTF-8. */
-export const bytes = (most: number) => ({ maxLength: most });
+export const bytes = (max: number) => ({ maxLength: max });
 
 export const json = (description: string): Field => ({ description });
 

@@ -1,7 +1,7 @@
 import { ARN, type Group } from './kinds.ts';
 
 export const FUNCTIONS: Group = {
-  memoryMb: { default: '512', description: 'The memory of each function, in MB.', least: 128, most: 10240 },
+  memoryMb: { default: '512', description: 'The memory of each function, in MB.', min: 128, max: 10240 },
   logLevel: {
     default: 'INFO',
     description: 'The log level of the functions.',
@@ -27,8 +27,8 @@ export const FUNCTIONS: Group = {
   waiterOverdueSeconds: {
     default: '14400',
     description: 'An alarm fires if a task or a call is in line for longer than this many seconds.',
-    least: 60,
-    most: 31536000,
+    min: 60,
+    max: 31536000,
   },
   events: {
     default: 'DISABLED',

@@ -10,8 +10,8 @@ export interface Parameter {
   /** What the pattern means, in words. */
   constraint?: string;
   allowed?: string[];
-  least?: number;
-  most?: number;
+  min?: number;
+  max?: number;
   /** A change on a running stack would move callers to other records, or shut them out. The change check refuses it. */
   fixed?: true;
   /** The parameter limits what callers or functions may do. An update that forgets it would widen the limit, or take rights from callers. */

@@ -49,14 +49,14 @@ export const PLATFORM: Group = {
   throttlingRate: {
     default: '2000',
     description: 'Requests a second that API Gateway accepts on each route.',
-    least: 1,
-    most: 100000,
+    min: 1,
+    max: 100000,
   },
   throttlingBurst: {
     default: '1000',
     description: 'Requests at once that API Gateway accepts on each route.',
-    least: 1,
-    most: 100000,
+    min: 1,
+    max: 100000,
   },
   throttleLists: {
     default: 'true',

@@ -14,26 +14,26 @@ export const LEASES: Group = {
   maxHeldCalls: {
     default: '100',
     description: 'How many waiting calls the service holds at once, each in its own Lambda environment. 0: none.',
-    least: 0,
-    most: 10000,
+    min: 0,
+    max: 10000,
   },
   maxWaitersPerKey: {
     default: '10000',
     description: 'How many tasks and calls may be in line for a key.',
-    least: 0,
-    most: 100000,
+    min: 0,
+    max: 100000,
   },
   maxWaitersPerNamespace: {
     default: '100000',
     description: 'How many tasks and calls may be in line in a namespace. They are counted once a minute.',
-    least: 1,
-    most: 1000000,
+    min: 1,
+    max: 1000000,
   },
   maxLeasesPerNamespace: {
     default: '10000',
     description: 'An alarm fires if a namespace holds more leases and permits than this.',
-    least: 1,
-    most: 1000000,
+    min: 1,
+    max: 1000000,
   },
   fenceRetentionSeconds: {
     default: '3600',
@@ -161,8 +161,8 @@ export const EXPIRED_RECORDS: Group = {
   reportOverdueSeconds: {
     default: '3600',
     description: 'An alarm fires if no report has been complete for this many seconds.',
-    least: 60,
-    most: 86400, // the longest CloudWatch period
+    min: 60,
+    max: 86400, // the longest CloudWatch period
   },
   autoClean: { default: 'false', description: 'true: a clean-up follows each report.', allowed: SWITCH },
   autoCleanOlderThanSeconds: {

@@ -21,8 +21,8 @@ const TTL_MARGIN_SECONDS = 60;
 
 /** The dependencies of a deployed function of commits. @throws Error naming the variable that is missing or wrong */
 export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): CommitDependencies {
-  const commitTimeoutMs = atLeast('COMMIT_TIMEOUT_MS', { least: 1000, fallback: 20_000 }, env);
-  const maxClockSkewRate = atLeast('MAX_CLOCK_SKEW_RATE', { least: 1, fallback: 3 }, env);
+  const commitTimeoutMs = atLeast('COMMIT_TIMEOUT_MS', { min: 1000, fallback: 20_000 }, env);
+  const maxClockSkewRate = atLeast('MAX_CLOCK_SKEW_RATE', { min: 1, fallback: 3 }, env);
   const minTtlSeconds = Math.ceil((commitTimeoutMs * maxClockSkewRate) / 1000) + TTL_MARGIN_SECONDS;
   return {
     dynamodb: dynamodbClient(),
@@ -35,10 +35,10 @@ export function commitsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Co
     commitTimeoutMs,
     maxClockSkewRate,
     clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
-    commitTtlSeconds: atLeast('COMMIT_TTL_SECONDS', { least: minTtlSeconds, fallback: 3600 }, env),
+    commitTtlSeconds: atLeast('COMMIT_TTL_SECONDS', { min: minTtlSeconds, fallback: 3600 }, env),
     maxUploadBytes: maxUploadBytes(env),
-    multipartThresholdBytes: atLeast('MULTIPART_THRESHOLD_MIB', { least: MIN_PART_MIB, fallback: 256 }, env) * MIB,
-    partBytes: atLeast('MULTIPART_PART_MIB', { least: MIN_PART_MIB, fallback: 64 }, env) * MIB,
+    multipartThresholdBytes: atLeast('MULTIPART_THRESHOLD_MIB', { min: MIN_PART_MIB, fallback: 256 }, env) * MIB,
+    partBytes: atLeast('MULTIPART_PART_MIB', { min: MIN_PART_MIB, fallback: 64 }, env) * MIB,
   };
 }
 
@@ -56,18 +56,14 @@ export function uploadsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Up
 }
 
 function maxUploadBytes(env: NodeJS.ProcessEnv): number {
-  const value = atLeast('MAX_UPLOAD_MIB', { least: 1, fallback: 1024 }, env);
+  const value = atLeast('MAX_UPLOAD_MIB', { min: 1, fallback: 1024 }, env);
   if (value > MAX_PUT_MIB) throw new Error(`MAX_UPLOAD_MIB must be at most ${MAX_PUT_MIB}, not ${value}`);
   return value * MIB;
 }
 
-function atLeast(
-  name: string,
-  { least, fallback }: { least: number; fallback: number },
-  env: NodeJS.ProcessEnv,
-): number {
+function atLeast(name: string, { min, fallback }: { min: number; fallback: number }, env: NodeJS.ProcessEnv): number {
   const value = wholeNumber(name, fallback, env);
-  if (value < least) throw new Error(`${name} must be at least ${least}, not ${value}`);
+  if (value < min) throw new Error(`${name} must be at least ${min}, not ${value}`);
   return value;
 }
 

@@ -49,7 +49,7 @@ function shortDigest(value: unknown, length: number): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, length);
 }
 
-export const fingerprint = (...asked: unknown[]) => shortDigest(asked, FINGERPRINT_LENGTH);
+export const fingerprint = (...values: unknown[]) => shortDigest(values, FINGERPRINT_LENGTH);
 
 /**
  * Ties the metadata to its path: if another client copies the object, the copy has the metadata too, but its chain is

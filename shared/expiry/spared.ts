@@ -25,5 +25,5 @@ export function reasonToSpare(
 }
 
 /** The least age of a deletion: what the caller asked for, or the retention of fences if that is longer. */
-export const minAgeSeconds = (asked: number, { fenceRetentionSeconds }: Margins) =>
-  Math.max(asked, fenceRetentionSeconds);
+export const minAgeSeconds = (olderThanSeconds: number, { fenceRetentionSeconds }: Margins) =>
+  Math.max(olderThanSeconds, fenceRetentionSeconds);

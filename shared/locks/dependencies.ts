@@ -94,7 +94,7 @@ export const ASK_EVERY_MS = 30_000;
  * How much time a call must have left to hand off. With less, it only ends the grant, and leaves the hand-off to other
  * calls.
  */
-export const HAND_OFF_MS = 2000;
+export const MIN_HAND_OFF_TIME_MS = 2000;
 
 /** How much time of its invocation a call that waits leaves for a last write. */
 const LAST_WRITE_MS = 500;
@@ -116,7 +116,7 @@ export function deadlineOf(
  * Whether a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer
  * than `waitSeconds`: it polls one time, and is answered with its position.
  */
-export const isBackInLine = (
+export const namesEarlierTicket = (
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
   { waitSeconds, fair, ticket }: { waitSeconds: number; fair: boolean; ticket: string | undefined },
 ): boolean => fair && ticket !== undefined && Math.min(waitSeconds, maxWaitSeconds) > 0;
@@ -139,7 +139,7 @@ export function leasesFromEnvironment(
     maxWaitSeconds: wholeNumber('MAX_WAIT_SECONDS', 20, env),
     fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
     executions: {
-      ownAlone: env.NAMESPACE_EXECUTIONS === 'own',
+      onlyOwn: env.NAMESPACE_EXECUTIONS === 'own',
       stateMachines: env.EXECUTION_STATE_MACHINES || '*',
       durableFunctions: env.DURABLE_FUNCTIONS || undefined,
       service: env.SERVICE_NAME,

@@ -7,10 +7,10 @@ import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identit
 import type { BoundGrantRow, ExpirySource, Found, Margins } from '../expiry/sources/source.ts';
 import { whySpared } from '../expiry/sources/table.ts';
 import { MIN_EPOCH_MS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expiry/sources/ttl.ts';
-import { isNotCapped } from './record/capped.ts';
-import { entryAt, hasUsed, isUnmarked } from './record/conditions.ts';
+import { hasNoCapOnRecord } from './record/capped.ts';
+import { entryAt, hasUsedAttribute, isUnmarked } from './record/conditions.ts';
 import { NAMELESS } from './record/held-text.ts';
-import { ALONE, fencePathOf } from './record/identity.ts';
+import { EXCLUSIVE_PATH, fencePathOf } from './record/identity.ts';
 import { type HolderEntry, isBound, isUnnotified, type KeyRecord, parseKey } from './record/record.ts';
 import { lastWriteOf, ttlAfter } from './record/requests.ts';
 
@@ -21,7 +21,7 @@ type GrantKind = (typeof GRANT_KINDS)[number];
  * The attributes by which the clean-up recognises a record. Each grant, heartbeat and end changes one of
  * them. The lease id would do too, but is a secret.
  */
-const RECORD_IDENTITY = ['used', 'fence', `${ALONE}.e`, `${ALONE}.b`, 'lease_expiry'] as const;
+const RECORD_IDENTITY = ['used', 'fence', `${EXCLUSIVE_PATH}.e`, `${EXCLUSIVE_PATH}.b`, 'lease_expiry'] as const;
 
 const isEmpty: Condition = { expression: 'used = :zero', values: { ':zero': integer(0) } };
 
@@ -30,12 +30,15 @@ const isEmpty: Condition = { expression: 'used = :zero', values: { ':zero': inte
  * counts its held keys.
  */
 function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
-  const isAlone = aliased(`attribute_exists(#${ALONE}.i)`);
-  const isOfInterest = aliased(`#${ALONE}.e < :cut OR attribute_exists(#${ALONE}.z) OR contains(#key, :slash)`, {
-    ':cut': integer(now - clockSkewMs),
-    ':slash': text('/'),
-  });
-  return all(hasUsed, not(isEmpty), any(not(isAlone), isOfInterest));
+  const isExclusive = aliased(`attribute_exists(#${EXCLUSIVE_PATH}.i)`);
+  const isOfInterest = aliased(
+    `#${EXCLUSIVE_PATH}.e < :cut OR attribute_exists(#${EXCLUSIVE_PATH}.z) OR contains(#key, :slash)`,
+    {
+      ':cut': integer(now - clockSkewMs),
+      ':slash': text('/'),
+    },
+  );
+  return all(hasUsedAttribute, not(isEmpty), any(not(isExclusive), isOfInterest));
 }
 
 /**
@@ -44,7 +47,7 @@ function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
  */
 function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condition {
   const before = now - fenceRetentionSeconds * 1000;
-  const wasAlone = all({ expression: 'attribute_not_exists(lease_version)' }, ttlIsOver('lease_expiry', now));
+  const wasExclusive = all({ expression: 'attribute_not_exists(lease_version)' }, ttlIsOver('lease_expiry', now));
   const wasShared: Condition = {
     expression: 'attribute_exists(lease_version) AND lease_expiry < :unused',
     values: { ':unused': ttlAfter(before) },
@@ -53,7 +56,7 @@ function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condi
     expression: 'freed_at < :before',
     values: { ':before': integer(before) },
   });
-  return all(isEmpty, isUnmarked, isNotCapped, any(wasAlone, wasShared, hasNoTtl));
+  return all(isEmpty, isUnmarked, hasNoCapOnRecord, any(wasExclusive, wasShared, hasNoTtl));
 }
 
 /**
@@ -120,7 +123,7 @@ export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): 
 
 /** How the report names a grant. An exclusive grant needs only its key. */
 const keyOfEntry = (key: string, { path, fence }: HolderEntry): Record<string, string> =>
-  path === ALONE ? { key } : { key, fence: String(fence) };
+  path === EXCLUSIVE_PATH ? { key } : { key, fence: String(fence) };
 
 function abandonedByOthers(item: Item, now: number): ExpiredRow<'abandonedLease'> {
   const { atMs, fault } = readTtl(item.lease_expiry, now);
@@ -162,10 +165,10 @@ function abandonedRow(
 ): ExpiredRow<'abandonedLease' | 'abandonedPermit'> {
   const { path, expiresAt, endedExecution } = entry;
   const holder = holderNamed(entry.holder);
-  const isAlone = path === ALONE;
-  const whyItStayed = isAlone ? 'no other caller took it over' : 'no other caller needed its room';
+  const isExclusive = path === EXCLUSIVE_PATH;
+  const whyItStayed = isExclusive ? 'no other caller took it over' : 'no other caller needed its room';
   return {
-    kind: isAlone ? 'abandonedLease' : 'abandonedPermit',
+    kind: isExclusive ? 'abandonedLease' : 'abandonedPermit',
     key: keyOfEntry(key, entry),
     holder,
     ...agedBy(expiresAt, now),
@@ -173,7 +176,7 @@ function abandonedRow(
       `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and ${whyItStayed}`,
       readTtl(item.lease_expiry, now).fault,
     ),
-    identity: isAlone ? identityOf(item, RECORD_IDENTITY) : identityOfEntry(item, entry),
+    identity: isExclusive ? identityOf(item, RECORD_IDENTITY) : identityOfEntry(item, entry),
   };
 }
 

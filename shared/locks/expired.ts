@@ -18,7 +18,7 @@ import { onceKeyOf, onceRowOf } from '../once/row-key.ts';
 import { logLine } from '../surroundings/log.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from './expired-grants.ts';
-import { isNotCapped } from './record/capped.ts';
+import { hasNoCapOnRecord } from './record/capped.ts';
 import { isUnmarked } from './record/conditions.ts';
 import { NAMELESS } from './record/held-text.ts';
 import { isOnceRecord } from './record/identity.ts';
@@ -27,21 +27,21 @@ const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 type HolderKind = (typeof HOLDER_KINDS)[number];
 
 /**
- * Looks at the executions of bound grants for the report, and ends the grants of ended executions for the clean-up.
+ * Asks about the executions of bound grants for the report, and ends the grants of ended executions for the clean-up.
  * Loads that code at the first bound grant, because most reports do not find one.
  */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {
     const { clock, clockSkewMs } = dependencies;
     const { describeExecution } = await import('./executions/state.ts');
-    const { judgeBy } = await import('./executions/judgement.ts');
+    const { judgeByAnswer } = await import('./executions/judgement.ts');
     const askedAt = clock.now();
     const described = await describeExecution(dependencies, execution, call).catch((error) => {
       if (!(error instanceof HoldfastError) || error.code === 'Throttled') throw error;
       logLine('WARN', { message: 'AWS does not say whether an execution runs', cause: error.message });
     });
     if (described === undefined || described.state === 'foreign') return () => 'unknown';
-    const judge = judgeBy(described, { askedAt, clockSkewMs });
+    const judge = judgeByAnswer(described, { askedAt, clockSkewMs });
     return (grant) => judge(grant) ?? 'goesOn';
   },
   async end(row, call) {
@@ -88,7 +88,7 @@ const deleteRecord = remover<LockKind>({
   location: ({ leasesTable }) => leasesTable,
   key: ['key'],
   // A marked record is left to the line. A capped record is left alone because the cap would go with it.
-  deletable: (kind) => all(isUnmarked, isNotCapped, ...(kind.startsWith('abandoned') ? [hasLeaseVersion] : [])),
+  deletable: (kind) => all(isUnmarked, hasNoCapOnRecord, ...(kind.startsWith('abandoned') ? [hasLeaseVersion] : [])),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';

@@ -31,11 +31,11 @@ export async function underLease<Result>(
 ): Promise<Result> {
   const { key, leaseId, fence } = await acquireGrant(dependencies)({ ...request, waitSeconds: 0 }, call);
   const beat = extendGrant(dependencies);
-  let beatAt = dependencies.clock.now();
+  let heartbeatAt = dependencies.clock.now();
   const keep = async () => {
     const now = dependencies.clock.now();
-    if (now - beatAt < request.ttlSeconds * 1000 * BEAT_AFTER) return;
-    beatAt = now; // several parts of the work may ask at once, and one heartbeat is enough
+    if (now - heartbeatAt < request.ttlSeconds * 1000 * BEAT_AFTER) return;
+    heartbeatAt = now; // several parts of the work may ask at once, and one heartbeat is enough
     await beat({ key, leaseId }, call);
   };
   try {

@@ -7,7 +7,7 @@ import { writingTable } from './dependencies.ts';
 import { ledgerItems, RECORD_KINDS, type RecordKind } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { type ItemsByConcern, kindOf } from './record.ts';
-import { type RefWrite, raiseRef, replaceRef, setRef, type Target } from './refs.ts';
+import { type RefValue, type RefWrite, raiseRef, replaceRef, setRef } from './refs.ts';
 import { alreadyExists, conflict, conflictOrUnknown, type Published, published } from './results.ts';
 
 /** The kinds of records that have each ref. A graph source has an index, but does not have commits. */
@@ -23,7 +23,7 @@ const KINDS_WITH: Record<Ref, readonly RecordKind[]> = { commit: ['ledger'], ind
 export async function compareAndSetRef(
   write: RefWrite,
   expected: Pointer | null,
-  next: Target,
+  next: RefValue,
 ): Promise<Published<Pointer>> {
   const { alias, ref, dependencies, call } = write;
   if (!expected) return createWithRef(write, next);
@@ -47,7 +47,7 @@ export async function compareAndSetRef(
   return published(alias, next);
 }
 
-async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
+async function createWithRef(write: RefWrite, next: RefValue): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   const { table, pointerStyle } = dependencies;
   const outcome = await transactIdempotently(write, 'create', (stamp) =>
@@ -69,7 +69,7 @@ async function createWithRef(write: RefWrite, next: Target): Promise<Published<P
 function repeatOrLost(
   { alias, ref, request, dependencies }: RefWrite,
   { actual, unanswered }: { actual: Pointer | null; unanswered: boolean },
-  next: Target,
+  next: RefValue,
 ): Published<Pointer> {
   if (actual && samePointer(actual, next)) return published(alias, actual, { repeated: true });
   const operation = writingTable(dependencies.table, request);
@@ -96,7 +96,7 @@ function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointe
  */
 export async function fastForwardCommit(
   write: RefWrite,
-  target: Target,
+  target: RefValue,
   maxRetries: number,
 ): Promise<Published<Pointer>> {
   const { alias, dependencies } = write;

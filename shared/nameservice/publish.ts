@@ -8,7 +8,7 @@ import type { ConfigInput, PublishInput, StatusInput } from './inputs.ts';
 import { initLedger, retract } from './ledgers.ts';
 import { checkAddress, checkContext, type Pointer, type Ref } from './pointers.ts';
 import type { LedgerConfig, NameserviceRecord, Status } from './record.ts';
-import { publishRef, type Target } from './refs.ts';
+import { publishRef, type RefValue } from './refs.ts';
 import type { Published } from './results.ts';
 import { statusChange } from './status.ts';
 import { pushVersion } from './versioned.ts';
@@ -61,7 +61,7 @@ export function publishName(dependencies: NameserviceDependencies) {
 
 const rises = ({ expected, next }: StatusInput | ConfigInput) => next.v > expected.v;
 
-const targetOf = ({ address, t }: Target): Target => ({ address, t });
+const targetOf = ({ address, t }: RefValue): RefValue => ({ address, t });
 
 function checkAddresses(input: PublishInput, { pointerStyle }: NameserviceDependencies): void {
   if ('address' in input) checkAddress(input.address, 'address', pointerStyle);

@@ -10,7 +10,7 @@ import { conflict, notFoundOrUnknown, type Published, published } from './result
 import { updateConcern } from './update.ts';
 
 /** The new value of a ref. A ref is never published as unborn. */
-export interface Target {
+export interface RefValue {
   address: string;
   t: number;
 }
@@ -29,7 +29,7 @@ export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
  */
 export async function publishRef(
   write: RefWrite,
-  target: Target,
+  target: RefValue,
   { kind, allowEqual = false }: { kind: RecordKind; allowEqual?: boolean },
 ): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
@@ -65,14 +65,14 @@ function outcomeUnknownAt({ dependencies, alias, ref, request }: RefWrite, actua
   return outcomeUnknown(writingTable(dependencies.table, request), verdict, verdict.context);
 }
 
-export function raiseRef(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
+export function raiseRef(write: RefWrite, target: RefValue, kinds: readonly RecordKind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
 export function replaceRef(
   write: RefWrite,
-  target: Target,
+  target: RefValue,
   { seen, kinds }: { seen: Item; kinds: readonly RecordKind[] },
 ) {
   const { ref, dependencies } = write;
@@ -90,7 +90,7 @@ interface RefChange {
   kinds: readonly RecordKind[];
 }
 
-export function setRef(write: RefWrite, target: Target, { condition, raises, kinds }: RefChange) {
+export function setRef(write: RefWrite, target: RefValue, { condition, raises, kinds }: RefChange) {
   const { dependencies, ref } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
   const remove = [alsoRead]; // a row must not name two addresses

@@ -6,7 +6,7 @@ import { durations, type LeaseGrant, type Previous, previousView } from '../lock
 import { deadlineOf, type LeaseDependencies } from '../locks/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../locks/executions/allowed.ts';
 import { pollItem } from '../locks/line/wait.ts';
-import { EXCLUSIVE_WEIGHT, requestName } from '../locks/record/identity.ts';
+import { EXCLUSIVE_WEIGHT, nameOfRequest } from '../locks/record/identity.ts';
 import { grantView } from '../locks/record/outcomes.ts';
 import { entryOf, type HolderEntry, unusable } from '../locks/record/record.ts';
 import { leaseHeld } from '../locks/record/refusals.ts';
@@ -101,7 +101,7 @@ export function beginOnce(dependencies: LeaseDependencies) {
 
 function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { principal }: Call): OnceRequest {
   const { key, holder, per, zone, ttlSeconds, inputHash, execution, data, requestId = ids.uuid() } = input;
-  const name = requestName({ holder, requestId, principal });
+  const name = nameOfRequest({ holder, requestId, principal });
   return {
     ...{ key: onceRowOf(key), name, requestId, holder, ttlSeconds, inputHash, execution },
     // The schema has checked that data is JSON.
@@ -156,7 +156,7 @@ function heldError(
   retryFields: object | undefined,
 ) {
   const alone = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
-  const { code, message, context } = leaseHeld(record, { asked: alone, now: clock.now(), clockSkewMs });
+  const { code, message, context } = leaseHeld(record, { request: alone, now: clock.now(), clockSkewMs });
   return new HoldfastError(code, message, { ...context, ...(retryFields && { retryWith: retryFields }) });
 }
 

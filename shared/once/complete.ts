@@ -9,7 +9,7 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { hasLeaseId } from '../locks/record/conditions.ts';
 import { proofOf } from '../locks/record/identity.ts';
 import { lostReason } from '../locks/record/refusals.ts';
-import { capTtlOr, endAlone } from '../locks/record/requests.ts';
+import { capTtlOr, endExclusive } from '../locks/record/requests.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';
 import { onceRowOf } from './row-key.ts';
@@ -30,7 +30,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
     if (!proof) return { key, completed: false, reason: 'unknown' };
     const row = onceRowOf(key);
     const now = clock.now();
-    const end = endAlone(dependencies, { key: row, entry: proof, how: 'released', now });
+    const end = endExclusive(dependencies, { key: row, entry: proof, how: 'released', now });
     const command = new UpdateItemCommand({
       TableName: table,
       Key: { key: text(row) },

@@ -1,7 +1,7 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, type Condition } from '../aws/condition.ts';
-import { isUncapped } from '../locks/record/capped.ts';
-import { canBeHadAlone, isFenceBelow, isNotRemembered } from '../locks/record/conditions.ts';
+import { hasNoCurrentCap } from '../locks/record/capped.ts';
+import { isFenceBelow, isFreeForExclusive, isNotRemembered } from '../locks/record/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
 /**
@@ -24,12 +24,12 @@ const keepsLonger = (keepUntil: number): Condition => ({
  */
 export const mayBegin = ({ name, slot, fence, acquiredAt, keepMs }: OnceGrant, cut: number): Condition =>
   all(
-    canBeHadAlone(cut),
+    isFreeForExclusive(cut),
     isNotRemembered(name),
     isNotDone(slot, cut),
     isFenceBelow(fence),
     keepsLonger(acquiredAt + keepMs),
-    isUncapped(cut),
+    hasNoCurrentCap(cut),
   );
 
 /** The condition of forget: the operator has read this fence, and no caller works. */

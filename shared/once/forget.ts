@@ -60,7 +60,7 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     const alone = { name: '', weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
     // The reason is the run, even if the key is paused too.
     if (run && record.fence === fence)
-      throw leaseHeld({ ...record, cap: undefined }, { asked: alone, now, clockSkewMs });
+      throw leaseHeld({ ...record, cap: undefined }, { request: alone, now, clockSkewMs });
     const detail = 'the key has another fence: read the key, and forget its slot with its current fence';
     throw new HoldfastError('Conflict', detail, { key, actual: keySummary(record, now) });
   };

@@ -1,15 +1,16 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { ONCE_IDS, ONCE_ROWS } from '../locks/record/identity.ts';
+import { ONCE_KEY_PREFIX, ONCE_LEASE_ID_PREFIX } from '../locks/record/identity.ts';
 import { withCallersKey } from '../namespace.ts';
 
-export const onceRowOf = (key: string): string => ONCE_ROWS + key;
+export const onceRowOf = (key: string): string => ONCE_KEY_PREFIX + key;
 
-export const onceKeyOf = (row: string): string => (row.startsWith(ONCE_ROWS) ? row.slice(ONCE_ROWS.length) : row);
+export const onceKeyOf = (row: string): string =>
+  row.startsWith(ONCE_KEY_PREFIX) ? row.slice(ONCE_KEY_PREFIX.length) : row;
 
 /** Gives an answer the lease id of a run in place of the id of an exclusive grant. */
 export const withRunId = <Answer extends object>(answer: Answer): Answer =>
-  'leaseId' in answer ? { ...answer, leaseId: String(answer.leaseId).replace(/^e\./, ONCE_IDS) } : answer;
+  'leaseId' in answer ? { ...answer, leaseId: String(answer.leaseId).replace(/^e\./, ONCE_LEASE_ID_PREFIX) } : answer;
 
 /**
  * Runs a call that is made for keys on the record of `once`, and answers with the caller's key.

@@ -41,7 +41,8 @@ export function termsFault(terms: SlotTerms): [path: string, message: string] | 
   if (zone !== undefined && !isZone(zone)) return ['zone', ZONE_RULE];
   if (slot !== undefined && per !== undefined && !isPeriod(slot, { per }))
     return ['slot', 'cannot be combined with per, except for the slot that retryWith gave you'];
-  const least = minKeepSeconds(terms);
-  if (keepSeconds < least) return ['keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`];
+  const minSeconds = minKeepSeconds(terms);
+  if (keepSeconds < minSeconds)
+    return ['keepSeconds', `must be at least ${minSeconds}: the ttlSeconds, and two periods of per`];
   return undefined;
 }

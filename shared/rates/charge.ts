@@ -56,9 +56,10 @@ type PartialRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field
  */
 export function faultOfRates(
   rates: readonly PartialRate[],
-  most = MAX_RATES,
+  maxRates = MAX_RATES,
 ): { path: string; message: string } | undefined {
-  if (!(rates.length > 0 && rates.length <= most)) return { path: 'rates', message: `must have 1 to ${most} rates` };
+  if (!(rates.length > 0 && rates.length <= maxRates))
+    return { path: 'rates', message: `must have 1 to ${maxRates} rates` };
   for (const [nth, { limit, per = '', units = 1, burst = units }] of rates.entries()) {
     const isUpTo = (count: number) => isCount(count) && count <= MAX_PERIODS * Number(limit);
     const isRight = {

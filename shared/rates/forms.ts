@@ -5,7 +5,7 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { isUncapped } from '../locks/record/capped.ts';
+import { hasNoCurrentCap } from '../locks/record/capped.ts';
 import { DAY_SECONDS } from '../periods.ts';
 import type { RateCap } from './cap-after.ts';
 import { type Charge, type Form, latestPaid } from './charge.ts';
@@ -64,7 +64,7 @@ export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, wr
  * The cap on record is the one for which the charge was computed.
  * @param cut now minus the clock skew margin, in epoch milliseconds
  */
-const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : isUncapped(cut));
+const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : hasNoCurrentCap(cut));
 
 interface Parts {
   set: string[];

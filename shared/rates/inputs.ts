@@ -68,24 +68,20 @@ interface Fault {
   message: string;
 }
 
-function faultsOf(
-  { name: thisName, limit: most, units, burst = units }: RateInput,
-  nth: number,
-  all: RateInput[],
-): Fault[] {
+function faultsOf({ name: thisName, limit, units, burst = units }: RateInput, nth: number, all: RateInput[]): Fault[] {
   const faults: [field: string, isWrong: boolean, message: string][] = [
     ['name', all.findIndex((rate) => rate.name === thisName) < nth, 'must differ from the other names'],
-    ['units', units > MAX_PERIODS * most, `must be at most ${MAX_PERIODS} times the limit`],
+    ['units', units > MAX_PERIODS * limit, `must be at most ${MAX_PERIODS} times the limit`],
     ['burst', burst < units, 'must be at least the units'],
-    ['burst', burst > MAX_PERIODS * most && burst > units, `must be at most ${MAX_PERIODS} times the limit`],
+    ['burst', burst > MAX_PERIODS * limit && burst > units, `must be at most ${MAX_PERIODS} times the limit`],
   ];
   return faults.flatMap(([field, isWrong, message]) => (isWrong ? [{ path: ['rates', nth, field], message }] : []));
 }
 
 function waitFaults({ settle, waitSeconds, rates }: ReserveInput): Fault[] {
-  const most = maxWaitSeconds(rates, settle);
-  const message = `must be at most ${most} with settle, which is the longest period`;
-  return settle && waitSeconds > most ? [{ path: ['waitSeconds'], message }] : [];
+  const maxSeconds = maxWaitSeconds(rates, settle);
+  const message = `must be at most ${maxSeconds} with settle, which is the longest period`;
+  return settle && waitSeconds > maxSeconds ? [{ path: ['waitSeconds'], message }] : [];
 }
 
 export const settleInput = () =>

@@ -1,7 +1,7 @@
 import { type Charge, chargeOf, faultOfRates, MAX_RATES, type Rate } from './charge.ts';
 
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
-  /** The name of the request (`requestName`). */
+  /** The name of the request (`nameOfRequest`). */
   name: string;
   /** The rates that settling needs. Absent if the caller does not settle. */
   rates?: readonly Rate[] | undefined;

@@ -3,7 +3,7 @@ import { addRetryWith, outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { capEndsAt } from '../locks/record/capped.ts';
-import { requestName } from '../locks/record/identity.ts';
+import { nameOfRequest } from '../locks/record/identity.ts';
 import type { NamedRate, RateCap } from './cap-after.ts';
 import { chargeOf, type Form, formFor, ratesUnder, startOf } from './charge.ts';
 import { type ReserveRequest, writeRow } from './forms.ts';
@@ -63,7 +63,7 @@ export function reserveRate(dependencies: LeaseDependencies) {
   const { ids } = dependencies;
   return async (input: ReserveInput, call: Call): Promise<Reserved> => {
     const { holder, requestId = ids.uuid() } = input;
-    const name = requestName({ holder, requestId, principal: call.principal });
+    const name = nameOfRequest({ holder, requestId, principal: call.principal });
     return tryForms(dependencies, { input, name }, call).catch(addRetryWith({ requestId }));
   };
 }

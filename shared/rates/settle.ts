@@ -37,8 +37,8 @@ export function settleRate(dependencies: LeaseDependencies) {
     const unknown = Object.keys(units ?? {}).find((name) => !rates.some((rate) => rate.name === name));
     if (unknown !== undefined)
       throw invalidRequest([{ path: `units.${unknown}`, message: 'must be the name of a rate of the reservation' }]);
-    const more = settledCharge(rates, units ?? {}) - reservation.charge;
-    const closing = { ...inRow, more, condition: isOpen(reservation), ...CLOSE };
+    const changeMicros = settledCharge(rates, units ?? {}) - reservation.charge;
+    const closing = { ...inRow, changeMicros, condition: isOpen(reservation), ...CLOSE };
     return { key, settled: await changeCharge(dependencies, closing, call) };
   };
 }
@@ -50,7 +50,7 @@ interface ReservationInRow {
 
 interface ChargeChange extends ReservationInRow {
   /** By how much *paid until* changes, in microseconds. */
-  more: number;
+  changeMicros: number;
   condition: Condition;
   set?: readonly string[];
   remove?: readonly string[];
@@ -87,10 +87,10 @@ async function cancelReservation(
   call: Call,
 ): Promise<boolean> {
   const { reservation } = inRow;
-  const more = -reservation.charge;
+  const changeMicros = -reservation.charge;
   if (!reservation.rates)
-    return changeCharge(dependencies, { ...inRow, more, condition: isLast(reservation), ...FORGET }, call);
-  const close = { ...inRow, more, ...CLOSE };
+    return changeCharge(dependencies, { ...inRow, changeMicros, condition: isLast(reservation), ...FORGET }, call);
+  const close = { ...inRow, changeMicros, ...CLOSE };
   const closeAndForget = {
     set: [...CLOSE.set, ...FORGET.set],
     values: { ...CLOSE.values, ...FORGET.values },
@@ -109,18 +109,18 @@ async function cancelReservation(
  */
 async function changeCharge(
   { dynamodb, table }: LeaseDependencies,
-  { key, more, condition, set = [], remove = [], values = {} }: ChargeChange,
+  { key, changeMicros, condition, set = [], remove = [], values = {} }: ChargeChange,
   call: Call,
 ): Promise<boolean> {
   const operation = writing(`table ${table}`);
   // A higher charge keeps the row for longer.
-  const later = Math.max(0, Math.ceil(more / 1_000_000));
+  const later = Math.max(0, Math.ceil(changeMicros / 1_000_000));
   const sets = ['paid_until = paid_until + :more', 'lease_expiry = lease_expiry + :later', ...set];
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(rateRowOf(key)) },
     UpdateExpression: `SET ${sets.join(', ')}${remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : ''}`,
-    ...conditionFields(condition, { values: { ':more': integer(more), ':later': integer(later), ...values } }),
+    ...conditionFields(condition, { values: { ':more': integer(changeMicros), ':later': integer(later), ...values } }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const { won, ...outcome } = await conditionalWrite(dynamodb, { command, operation }, call);

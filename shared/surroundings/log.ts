@@ -37,7 +37,7 @@ export const measured = (value: number[], unit: Measured['unit']): Measured => (
  * @param fields JSON values. Never a lease id, a version or a task token: a reader of the log could use it
  */
 export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metrics?: Metrics): void {
-  if (LEVELS.indexOf(level) < settings.least) {
+  if (LEVELS.indexOf(level) < settings.minLevel) {
     logMetrics(metrics, fields);
     return;
   }
@@ -67,9 +67,9 @@ const settings = readSettings(process.env);
 /** Without METRICS_NAMESPACE, metrics are not written. @throws Error naming a variable with a wrong value */
 function readSettings(env: NodeJS.ProcessEnv) {
   const { LOG_LEVEL = 'INFO', SERVICE_NAME: service = 'holdfast', METRICS_NAMESPACE: namespace } = env;
-  const least = LEVELS.indexOf(LOG_LEVEL.toUpperCase() as Level);
-  if (least < 0) throw new Error(`LOG_LEVEL must be one of ${LEVELS.join(', ')}, not '${LOG_LEVEL}'`);
-  return { least, service, namespace };
+  const minLevel = LEVELS.indexOf(LOG_LEVEL.toUpperCase() as Level);
+  if (minLevel < 0) throw new Error(`LOG_LEVEL must be one of ${LEVELS.join(', ')}, not '${LOG_LEVEL}'`);
+  return { minLevel, service, namespace };
 }
 
 /** Writes line and metrics with a single system call, because each call takes longer than making the line. */

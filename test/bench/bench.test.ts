@@ -84,20 +84,20 @@ describe('statistics', () => {
 
   it('a bar is judged from both sides, and NaN misses it', () => {
     const judged = (measured: number, upTo?: number) =>
-      verdict({ measured, least: 1, most: 2, ...(upTo !== undefined && { excuse: { upTo, why: 'a reason' } }) });
+      verdict({ measured, min: 1, max: 2, ...(upTo !== undefined && { excuse: { upTo, why: 'a reason' } }) });
     expect([0.99, 1, 2, 2.01, Number.NaN].map((measured) => judged(measured))).toEqual([
       ...['missed', 'kept', 'kept', 'missed', 'missed'],
     ]);
     expect([judged(3, 3), judged(2, 3), judged(3.01, 3), judged(Number.NaN, 3)]).toEqual([
       ...['explained', 'kept', 'missed', 'missed'],
     ]);
-    const few = (measured: number) => verdict({ measured, least: 2, excuse: { upTo: 1, why: 'a reason' } });
+    const few = (measured: number) => verdict({ measured, min: 2, excuse: { upTo: 1, why: 'a reason' } });
     expect([few(1.9), few(0.9)]).toEqual(['explained', 'missed']);
   });
 
   it('few samples are held to looser bars', () => {
-    const { bar } = withSlack(ratio('a ratio', [1, 1.3, 1.2], { most: 1.1, least: 14 }));
-    expect(bar).toEqual({ measured: 1.2, most: 1.54, least: 10 });
+    const { bar } = withSlack(ratio('a ratio', [1, 1.3, 1.2], { max: 1.1, min: 14 }));
+    expect(bar).toEqual({ measured: 1.2, max: 1.54, min: 10 });
   });
 });
 

@@ -6,11 +6,11 @@ import { systemClock as clock } from '../../shared/surroundings/clock.ts';
 import { builtCli } from '../support/programs/cli.ts';
 import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 // How the command shows leases and permits that last as long as their execution. Their expiry is 400 days away.
 
-const world = await queueWorld({ clock });
+const world = await lineWorld({ clock });
 const [api, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
 afterAll(() => Promise.all([api.stop(), cli.remove(), world.steps.stop()]));
 

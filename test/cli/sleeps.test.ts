@@ -9,10 +9,10 @@ import { runnersOf } from '../support/programs/run.ts';
 import { startApi } from '../support/stack/api.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 /** A service that does not hold calls, so that each caller in line sleeps. */
-const world = await queueWorld({ clock: systemClock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } });
+const world = await lineWorld({ clock: systemClock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } });
 const [stage, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
 
 /** The answered calls about each key, without reads. */

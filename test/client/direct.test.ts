@@ -5,10 +5,10 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { LeaseDependencies } from '../../shared/locks/dependencies.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { testClient } from '../support/emulators/aws.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-const world = await queueWorld({ clock: systemClock });
+const world = await lineWorld({ clock: systemClock });
 const permits = await permitLineWorld({ clock: systemClock });
 const { park, rawItem, rows, repair, grantOf, steps } = world;
 afterAll(() => Promise.all([steps.stop(), permits.steps.stop()]));

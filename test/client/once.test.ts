@@ -279,7 +279,7 @@ describe('once', () => {
     [{ timeoutMs: 8000 }, 8000],
     [{ timeoutMs: 0 }, 5000],
     [{ timeoutMs: 0, releaseTimeoutMs: 500 }, 500],
-  ])('holdfast.once with %j tries to store the result for at most %i ms', async (options, mostMs) => {
+  ])('holdfast.once with %j tries to store the result for at most %i ms', async (options, maxMs) => {
     const world = setting();
     // The connection is there, and no answer comes.
     world.faults.of = (operation) => (operation === 'onceComplete' ? () => new Promise(() => {}) : undefined);
@@ -289,8 +289,8 @@ describe('once', () => {
     });
     const fromMs = world.clock.monotonicMs;
     for (let ms = 0; ms < 60_000 && endedMs === undefined; ms += 250) await world.clock.advance(250);
-    expect((endedMs ?? Number.POSITIVE_INFINITY) - fromMs).toBeLessThanOrEqual(mostMs + 4000);
-    expect((endedMs ?? 0) - fromMs).toBeGreaterThanOrEqual(mostMs / 2);
+    expect((endedMs ?? Number.POSITIVE_INFINITY) - fromMs).toBeLessThanOrEqual(maxMs + 4000);
+    expect((endedMs ?? 0) - fromMs).toBeGreaterThanOrEqual(maxMs / 2);
   });
 
   it('holdfast.once says that the slot may be done even after the next slot', async () => {

@@ -64,7 +64,7 @@ describe('leasedRecords', () => {
     expect(most).toBe(2);
   });
 
-  it('leasedRecords makes the records of a held key come again, after one call', async () => {
+  it('leasedRecords returns all records of a held key as failed, after one call', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('a', { holder: 'other', ttlSeconds: 42 });
     const deferred: unknown[] = [];
@@ -140,7 +140,7 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('leasedRecords makes a record come again whose key cannot be read', async () => {
+  it('leasedRecords returns a record as failed if its key cannot be read', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, () => {});
     const Records = [{ ...recordOf('1', 'a'), body: 'no JSON' }, recordOf('2', 'a')];

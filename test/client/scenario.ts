@@ -121,7 +121,7 @@ export async function scenario({
     const held = await other.acquire(name, { limit: 2 }).catch((reason) => reason);
     equal(isHoldfastError(held, 'LeaseHeld') && [held.used, held.holders?.length], [2, 2]);
     const [first] = isHoldfastError(held, 'LeaseHeld') ? (held.holders ?? []) : [];
-    const text = `${name} is held by ${first?.holder} until ${first?.expiresAt}, and has no room: the holders weigh 2, and the limit is 2`;
+    const text = `${name} is held by ${first?.holder} until ${first?.expiresAt}, and has no room: the holders use 2, and the limit is 2`;
     equal((held as Error).message, text);
     const writing = other.acquire(name, { mode: 'exclusive', waitMs: 60_000 });
     await until(async () => (await holdfast.readLease(name)).waiting === 1);

@@ -135,9 +135,9 @@ describe.runIf(executablePath)('the page', () => {
     const page = await site.open('#/history');
     let asked = 0;
     await page.route('**/v1/leases?*', (route) => {
-      const isFirstLook = asked++ < 5;
+      const isFirstRead = asked++ < 5;
       const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
-      return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
+      return route.fulfill({ json: { leases: isFirstRead ? rows : [], nextCursor: 'there is more' } });
     });
     await page.getByRole('link', { name: 'Keys' }).click();
     await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();

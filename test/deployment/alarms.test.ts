@@ -7,7 +7,7 @@ import {
   functions,
   functionsOf,
   lambdas,
-  ofType,
+  resourcesOfType,
   STAGE,
   withParameters,
 } from '../support/stack/template.ts';
@@ -29,7 +29,7 @@ describe('alarms', () => {
     MetricStat?: { Metric: { Namespace: string; MetricName: string; Dimensions: { Name: string; Value: unknown }[] } };
   }
   const alarms = (of = withAll) =>
-    ofType('AWS::CloudWatch::Alarm', of).map(([id, { Properties }]) => ({ id, ...Properties }));
+    resourcesOfType('AWS::CloudWatch::Alarm', of).map(([id, { Properties }]) => ({ id, ...Properties }));
   const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
   const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
   const refs = (capability: Capability, watched = functionsOf(capability)) => {
@@ -75,7 +75,7 @@ describe('alarms', () => {
     expect(inOrder(ofFunctions.map(({ Dimensions }) => Dimensions[0]?.Value))).toEqual(
       inOrder(lambdas().map(({ logicalId }) => ({ Ref: logicalId }))),
     );
-    const places = ofType('AWS::DynamoDB::Table').flatMap(([, { Properties }]) => {
+    const places = resourcesOfType('AWS::DynamoDB::Table').flatMap(([, { Properties }]) => {
       const indexes: { IndexName: string }[] = Properties.GlobalSecondaryIndexes ?? [];
       return [Properties.TableName, ...indexes.map(({ IndexName }) => `${Properties.TableName} ${IndexName}`)];
     });

@@ -4,7 +4,7 @@ import { ERRORS, type ErrorCode } from '../../shared/errors.ts';
 import { KINDS } from '../../shared/expiry/kinds.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { capturedLog } from '../support/stack/log.ts';
-import { functions, ofType, STAGE, TABLES, withParameters } from '../support/stack/template.ts';
+import { functions, resourcesOfType, STAGE, TABLES, withParameters } from '../support/stack/template.ts';
 import { ManualClock } from '../support/time/clock.ts';
 
 interface Drawn {
@@ -26,7 +26,7 @@ interface Placed {
 
 /** The widgets as CloudFormation writes them. */
 function dashboardOf(parameters: Record<string, string> = {}): Placed[] {
-  const [[, resource] = []] = ofType('AWS::CloudWatch::Dashboard', withParameters(parameters));
+  const [[, resource] = []] = resourcesOfType('AWS::CloudWatch::Dashboard', withParameters(parameters));
   const { DashboardBody: body } = resource?.Properties ?? {};
   return JSON.parse(typeof body === 'string' ? body : body['Fn::Sub']).widgets;
 }
@@ -73,7 +73,7 @@ describe('the dashboard', () => {
     for (const metric of drawn) expect([...written]).toContain(asText(metric));
     // Each function has these metrics, so its name is left out of the comparison.
     const names = [...written].map((metric) => metric.replace(/ function \w+$/, ' function'));
-    const watched = ofType('AWS::CloudWatch::Alarm', withParameters({ alarms: 'all' })).flatMap(
+    const watched = resourcesOfType('AWS::CloudWatch::Alarm', withParameters({ alarms: 'all' })).flatMap(
       ([, { Properties }]): Watched[] =>
         Properties.Metrics?.flatMap(
           ({ MetricStat }: { MetricStat?: { Metric: Watched } }) => MetricStat?.Metric ?? [],
@@ -96,7 +96,7 @@ describe('the dashboard', () => {
       [
         'AWS/DynamoDB',
         new Set(
-          ofType('AWS::DynamoDB::Table').flatMap(([, { Properties }]) => [
+          resourcesOfType('AWS::DynamoDB::Table').flatMap(([, { Properties }]) => [
             `TableName ${Properties.TableName}`,
             ...(Properties.GlobalSecondaryIndexes ?? []).map(
               ({ IndexName }: { IndexName: string }) =>
@@ -143,7 +143,7 @@ describe('the dashboard', () => {
     const named = dashboardOf({ leasesTable: 'shared-leases' }).flatMap(metricsOf).map(asText);
     expect(named).toContain('AWS/DynamoDB WriteThrottleEvents TableName shared-leases');
     expect(named.join()).not.toContain(TABLES.leases);
-    expect(ofType('AWS::CloudWatch::Dashboard', withParameters({ dashboard: 'false' }))).toEqual([]);
+    expect(resourcesOfType('AWS::CloudWatch::Dashboard', withParameters({ dashboard: 'false' }))).toEqual([]);
   });
 });
 
@@ -152,7 +152,7 @@ async function callEverything(): Promise<void> {
   // Loaded again like the log, because both modules read the environment when they are loaded.
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const { HoldfastError } = await import('../../shared/errors.ts');
-  const { queueWorld } = await import('../support/worlds/line.ts');
+  const { lineWorld } = await import('../support/worlds/line.ts');
   const { rateHandlers } = await import('../support/worlds/rates.ts');
   const { measureReport } = await import('../../shared/expiry/metrics.ts');
   const refusing = lambdaFunction({
@@ -165,7 +165,7 @@ async function callEverything(): Promise<void> {
     logged: [],
   });
   for (const code of Object.keys(ERRORS)) await expect(refusing({ code }, lambdaContext())).rejects.toThrow(code);
-  const { handlers, steps, clock, dependencies } = await queueWorld();
+  const { handlers, steps, clock, dependencies } = await lineWorld();
   try {
     const key = 'k';
     const { body } = await throughTask(handlers.acquire, { key, holder: 'caller' });

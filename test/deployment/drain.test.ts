@@ -7,7 +7,7 @@ import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { ManualClock } from '../support/time/clock.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const NAME = 'holdfast-prod';
 
@@ -15,11 +15,11 @@ let double: CloudFormationDouble;
 let clock: ManualClock;
 /** What the operator read. */
 let said: string[];
-let world: Awaited<ReturnType<typeof queueWorld>>;
+let world: Awaited<ReturnType<typeof lineWorld>>;
 
 beforeEach(async () => {
   double = await startCloudFormation();
-  world = await queueWorld();
+  world = await lineWorld();
   world.clock.set(systemClock.now());
   [clock, said] = [new ManualClock(), []];
   const outputs = { LeasesTableName: world.table, WaitersTableName: world.dependencies.waitersTable };

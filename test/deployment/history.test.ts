@@ -66,8 +66,8 @@ async function recorded(act: (world: Awaited<ReturnType<typeof recordedWorld>>) 
 }
 
 async function recordedWorld() {
-  const { queueWorld } = await import('../support/worlds/line.ts');
-  const world = await queueWorld();
+  const { lineWorld } = await import('../support/worlds/line.ts');
+  const world = await lineWorld();
   world.clock.set(Date.now() - 86_400_000);
   const { handlers } = world;
   const asOperator = (payload: object) =>

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { throughTask } from '../support/stack/adapters.ts';
 import { capturedLog } from '../support/stack/log.ts';
-import { ofType, withParameters } from '../support/stack/template.ts';
+import { resourcesOfType, withParameters } from '../support/stack/template.ts';
 
 interface Line extends Record<string, unknown> {
   _aws?: { CloudWatchMetrics: { Dimensions: string[][]; Metrics: { Name: string }[] }[] };
@@ -26,7 +26,7 @@ const unitsOf = async (what: RegExp) => (await rows()).find((row) => what.test(r
 
 /** The number of metrics in all alarms, by which CloudWatch charges. */
 const alarmMetrics = (parameters: Record<string, string>) =>
-  ofType('AWS::CloudWatch::Alarm', withParameters(parameters)).flatMap(([, { Properties }]) =>
+  resourcesOfType('AWS::CloudWatch::Alarm', withParameters(parameters)).flatMap(([, { Properties }]) =>
     (Properties.Metrics ?? [Properties]).filter(({ Expression }: { Expression?: string }) => Expression === undefined),
   ).length;
 
@@ -47,11 +47,11 @@ describe('the cost of an idle stage in docs/cost.md', () => {
 
   it("the cost of an idle stage counts the schedules' metrics and a report's objects", async () => {
     const { expiryWorld } = await import('../support/worlds/expiry.ts');
-    const { queueWorld } = await import('../support/worlds/line.ts');
+    const { lineWorld } = await import('../support/worlds/line.ts');
     const { measureReport } = await import('../../shared/expiry/metrics.ts');
     const { ManualClock } = await import('../support/time/clock.ts');
     const world = await expiryWorld({ segments: 4, measure: measureReport(new ManualClock(), 10_000) });
-    const { handlers, steps } = await queueWorld();
+    const { handlers, steps } = await lineWorld();
     try {
       await world.report(); // whose requests are noted
       await throughTask(world.handlers().report, {});

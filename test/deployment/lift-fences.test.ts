@@ -12,7 +12,7 @@ import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call } from '../support/emulators/aws.ts';
 import { printed } from '../support/stack/cloudformation.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitsWorld } from '../support/worlds/permits.ts';
 
 describe('lifting fences', () => {
@@ -39,7 +39,7 @@ describe('lifting fences', () => {
   }
 
   it('lifting fences prints how to break the bound leases that came back', async () => {
-    const { dependencies, table, clock, steps } = await queueWorld();
+    const { dependencies, table, clock, steps } = await lineWorld();
     clock.set(systemClock.now() - 3_600_000);
     const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
     const taskOf = (key: string, more: object = {}) =>

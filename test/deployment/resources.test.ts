@@ -12,7 +12,7 @@ import {
   functions,
   functionsOf,
   lambdas,
-  ofType,
+  resourcesOfType,
   roles,
   STAGE,
   statements,
@@ -27,7 +27,7 @@ describe('the tables and the bucket', () => {
   const STAYS = { DependsOn: [CHANGE_CHECK], DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
 
   it('the tables are on demand, restorable, encrypted and protected, and stay without the service', () => {
-    const tables = ofType('AWS::DynamoDB::Table');
+    const tables = resourcesOfType('AWS::DynamoDB::Table');
     expect(tables.map(([, { Properties }]) => Properties.TableName).toSorted()).toEqual(
       Object.values(TABLES).toSorted(),
     );
@@ -44,7 +44,7 @@ describe('the tables and the bucket', () => {
 
   it('the stack uses the tables and the bucket that parameters name', () => {
     for (const type of ['AWS::DynamoDB::Table', 'AWS::S3::Bucket', 'AWS::S3::BucketPolicy'])
-      expect(ofType(type, configured)).toEqual([]);
+      expect(resourcesOfType(type, configured)).toEqual([]);
     // The change check compares with the names that the stack would make up.
     const { [CHANGE_CHECK]: _, ...others } = configured.Resources;
     for (const own of [...Object.values(TABLES), BUCKET]) expect(JSON.stringify(others)).not.toContain(own);
@@ -81,7 +81,7 @@ describe('the tables and the bucket', () => {
 describe('the state machine exclusive', () => {
   it('the state machine exclusive sends traces if the functions do', () => {
     const traced = withParameters({ tracing: 'Active', namespaces: 'team-a' });
-    const machines = ofType('AWS::StepFunctions::StateMachine', traced);
+    const machines = resourcesOfType('AWS::StepFunctions::StateMachine', traced);
     expect(machines).toHaveLength(2);
     for (const [id, { Properties }] of machines) {
       expect(Properties.TracingConfiguration, id).toEqual({ Enabled: true });
@@ -142,7 +142,7 @@ describe('durableFunctions', () => {
 });
 
 describe('EventBridge', () => {
-  const propertiesOf = (type: string) => ofType(type).map(([, { Properties }]) => Properties);
+  const propertiesOf = (type: string) => resourcesOfType(type).map(([, { Properties }]) => Properties);
   const queueArn = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] });
   const timeoutOf = (name: string) => Number(functions.find((one) => one.name === name)?.timeoutSeconds);
 

@@ -14,8 +14,8 @@ import {
   isOfEvents,
   isPermission,
   lambdas,
-  ofType,
   resources,
+  resourcesOfType,
   roles,
   type Statement,
   TABLES,
@@ -42,7 +42,7 @@ describe('functions', () => {
         LEASES_TABLE: TABLES.leases,
         NAMESERVICE_TABLE: TABLES.nameservice,
       });
-      const [, group] = ofType('AWS::Logs::LogGroup').find(
+      const [, group] = resourcesOfType('AWS::Logs::LogGroup').find(
         ([, { Properties }]) => Properties.LogGroupName === `/aws/lambda/${FunctionName}`,
       ) ?? ['', undefined];
       expect(group?.Properties.RetentionInDays, FunctionName).toBe('30');
@@ -53,7 +53,7 @@ describe('functions', () => {
     const used = roles().map(({ id }) => id);
     expect(new Set(used).size).toBe(functions.length);
     expect(
-      ofType('AWS::IAM::Role')
+      resourcesOfType('AWS::IAM::Role')
         .map(([id]) => id)
         .sort(),
     ).toEqual([...used, 'ExclusiveStateMachineRole', 'ChangeCheckRole'].sort());
@@ -63,8 +63,8 @@ describe('functions', () => {
         { Effect: 'Allow', Principal: { Service: ['lambda.amazonaws.com'] }, Action: ['sts:AssumeRole'] },
       ]);
     }
-    expect(ofType('AWS::IAM::Policy')).toEqual([]);
-    expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
+    expect(resourcesOfType('AWS::IAM::Policy')).toEqual([]);
+    expect(resourcesOfType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
   it('the functions may use only the tables, indexes and logs of their capability', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { routeScopes } from '../../local/route-scopes.ts';
 import type { Template } from '../support/stack/packaging.ts';
-import { configured, functions, ofType, released, roles, withParameters } from '../support/stack/template.ts';
+import { configured, functions, released, resourcesOfType, roles, withParameters } from '../support/stack/template.ts';
 
 describe('the API', () => {
   const routes = (from?: Template) =>
-    ofType('AWS::ApiGatewayV2::Route', from).map(([, { Properties }]) => {
+    resourcesOfType('AWS::ApiGatewayV2::Route', from).map(([, { Properties }]) => {
       const { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes } = Properties;
       return { RouteKey, AuthorizationType, AuthorizerId, AuthorizationScopes };
     });
@@ -18,12 +18,12 @@ describe('the API', () => {
         .sort(),
     ).toEqual(routeKeys);
     for (const { RouteKey, AuthorizationType } of routes()) expect(AuthorizationType, RouteKey).toBe('AWS_IAM');
-    expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
+    expect(resourcesOfType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
   it('the API with AUTH=jwt asks for a JWT, and operators for a scope', async () => {
     const jwt = configured;
-    expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt)).toMatchObject([
+    expect(resourcesOfType('AWS::ApiGatewayV2::Authorizer', jwt)).toMatchObject([
       [
         'HttpApiAuthorizerCallers',
         {
@@ -59,7 +59,7 @@ describe('the API', () => {
 
 describe('the aliases', () => {
   const named = (from?: Template) =>
-    ofType('AWS::Lambda::Alias', from).map(([id, { Properties }]) => ({ id, ...Properties }) as Alias);
+    resourcesOfType('AWS::Lambda::Alias', from).map(([id, { Properties }]) => ({ id, ...Properties }) as Alias);
   interface Alias {
     id: string;
     FunctionName: { Ref: string };
@@ -72,9 +72,11 @@ describe('the aliases', () => {
     const aliases = named().filter(({ Name }) => Name === 'HTTP');
     expect(aliases).toHaveLength(served.length);
     for (const { FunctionVersion } of aliases) expect(FunctionVersion).toBe('$LATEST');
-    const invoked = ofType('AWS::ApiGatewayV2::Integration').map(([, { Properties }]) => Properties.IntegrationUri);
+    const invoked = resourcesOfType('AWS::ApiGatewayV2::Integration').map(
+      ([, { Properties }]) => Properties.IntegrationUri,
+    );
     expect(invoked.map(({ Ref }) => Ref).toSorted()).toEqual(aliases.map(({ id }) => id).toSorted());
-    const permitted = ofType('AWS::Lambda::Permission').filter(
+    const permitted = resourcesOfType('AWS::Lambda::Permission').filter(
       ([, { Properties }]) => Properties.Principal === 'apigateway.amazonaws.com',
     );
     expect(permitted.map(([, { Properties }]) => Properties.FunctionName.Ref).toSorted()).toEqual(
@@ -128,7 +130,7 @@ it.each([
 });
 
 const stageWith = (parameters: Record<string, string> = {}) => {
-  const [[, stage] = []] = ofType('AWS::ApiGatewayV2::Stage', withParameters(parameters));
+  const [[, stage] = []] = resourcesOfType('AWS::ApiGatewayV2::Stage', withParameters(parameters));
   return stage ?? expect.fail('no stage');
 };
 
@@ -161,13 +163,13 @@ describe('the stage of the API', () => {
     const [other] = Object.values(stageWith({ throttleLists: 'false' }).Properties.RouteSettings);
     expect(other).toEqual({ ThrottlingRateLimit: 10_000, ThrottlingBurstLimit: 5000 });
     // API Gateway refuses settings of a route that does not exist yet.
-    const routesOf = ofType('AWS::ApiGatewayV2::Route').filter(([id]) => DependsOn?.includes(id));
+    const routesOf = resourcesOfType('AWS::ApiGatewayV2::Route').filter(([id]) => DependsOn?.includes(id));
     expect(routesOf.map(([, { Properties: route }]) => route.RouteKey).toSorted()).toEqual(throttled.toSorted());
   });
 
   it('the API keeps its default address unless a parameter leaves only the domain', () => {
     const endpointOf = (parameters: Record<string, string>) =>
-      ofType('AWS::ApiGatewayV2::Api', withParameters(parameters)).map(
+      resourcesOfType('AWS::ApiGatewayV2::Api', withParameters(parameters)).map(
         ([, { Properties }]) => Properties.DisableExecuteApiEndpoint,
       );
     const domain = {

@@ -7,7 +7,7 @@ import { post } from '../support/stack/adapters.ts';
 import { aFew, isFull } from '../support/time/rounds.ts';
 import { expiryWorld, newLocations } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const HOUR = 3_600_000;
@@ -16,7 +16,7 @@ const started: { stop(): Promise<void> }[] = [];
 afterAll(() => Promise.all(started.map(({ stop }) => stop())));
 
 /** The reports and clean-ups over the tables of a world. */
-async function reportsOver({ dependencies, clock, steps }: Awaited<ReturnType<typeof queueWorld>>) {
+async function reportsOver({ dependencies, clock, steps }: Awaited<ReturnType<typeof lineWorld>>) {
   started.push(steps);
   const { table: leasesTable, waitersTable } = dependencies;
   const locations = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
@@ -25,7 +25,7 @@ async function reportsOver({ dependencies, clock, steps }: Awaited<ReturnType<ty
 }
 
 /** Bound grants of executions that run. */
-function bound(world: Awaited<ReturnType<typeof queueWorld>>, limit: { limit?: number }) {
+function bound(world: Awaited<ReturnType<typeof lineWorld>>, limit: { limit?: number }) {
   const { park, grantOf, steps, clock } = world;
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
   const hold = async (key: string, more: object = {}) => {
@@ -40,12 +40,12 @@ function bound(world: Awaited<ReturnType<typeof queueWorld>>, limit: { limit?: n
 }
 
 const leases = async () => {
-  const world = await queueWorld();
+  const world = await lineWorld();
   return { ...world, ...(await reportsOver(world)), ...bound(world, {}), other: (key: string) => ({ key }) };
 };
 const permits = async () => {
   const world = await permitLineWorld();
-  const shaped = { ...world } as unknown as Awaited<ReturnType<typeof queueWorld>>;
+  const shaped = { ...world } as unknown as Awaited<ReturnType<typeof lineWorld>>;
   return {
     ...shaped,
     ...(await reportsOver(shaped)),
@@ -172,7 +172,7 @@ describe('the permits of one execution', () => {
   it('the permits of one execution cost one look, and are freed one by one', async () => {
     const world = await permitLineWorld();
     const { steps, clock, park } = world;
-    const { expiry, cleanNow } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
+    const { expiry, cleanNow } = await reportsOver(world as unknown as Awaited<ReturnType<typeof lineWorld>>);
     const execution = steps.newExecution('RUNNING');
     for (const requestId of ['1', '2', '3']) await park({ key: 'gpus', limit: 3, requestId, execution, bound: true });
     clock.advance(1000);
@@ -190,7 +190,7 @@ describe('the handlers of report and clean-up', () => {
   it("the clean-up frees an ended execution's permit, but not one of its target", async () => {
     const world = await permitLineWorld();
     const { steps, clock, acquire, park, release } = world;
-    const { expiry } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
+    const { expiry } = await reportsOver(world as unknown as Awaited<ReturnType<typeof lineWorld>>);
     const { report, clean } = expiry.handlers(async () => stepFunctionsClient({ endpoint: steps.endpoint }));
     const [parked, ended, target] = ['RUNNING', 'RUNNING', 'RUNNING'].map((status) => steps.newExecution(status));
     const first = await acquire({ key: 'parked', limit: 1 });

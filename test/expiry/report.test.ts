@@ -452,8 +452,8 @@ describe('a report', () => {
     const { readUnits, complete } = await world.report();
     expect(complete).toBe(true);
     // The report does not wait after the last page of each worker.
-    const leastSeconds = (readUnits - 4 * 0.5) / 2;
-    expect((world.clock.now() - startedAt) / 1000).toBeGreaterThanOrEqual(leastSeconds - 1);
+    const minSeconds = (readUnits - 4 * 0.5) / 2;
+    expect((world.clock.now() - startedAt) / 1000).toBeGreaterThanOrEqual(minSeconds - 1);
     expect(readUnits).toBeGreaterThan(10);
   });
 });

@@ -13,7 +13,7 @@ import { reasonToSpare } from '../../shared/expiry/spared.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
 import { KEY_STATES } from '../../shared/locks/calls/types.ts';
 import { boundGrants, findGrants } from '../../shared/locks/expired-grants.ts';
-import { ALONE } from '../../shared/locks/record/identity.ts';
+import { EXCLUSIVE_PATH } from '../../shared/locks/record/identity.ts';
 import { entryItem } from '../../shared/locks/record/new-entries.ts';
 import { parseKey } from '../../shared/locks/record/record.ts';
 import { leaseHeld } from '../../shared/locks/record/refusals.ts';
@@ -66,7 +66,7 @@ describe('records of keys', () => {
     });
     fc.assert(
       fc.property(grants, ({ isAlone, fence, ...kept }) => {
-        const path = isAlone ? ALONE : `h${kept.name}`;
+        const path = isAlone ? EXCLUSIVE_PATH : `h${kept.name}`;
         const expiresAt = Math.min(kept.acquiredAt + kept.ttlMs, 8.64e15);
         const fences = { fence: { N: String(fence) }, ...(!isAlone && { [`f${kept.name}`]: { N: String(fence) } }) };
         const item = { used: { N: '1' }, ...fences, [path]: entryItem({ ...kept, path, expiresAt }) };
@@ -98,12 +98,12 @@ describe('records of keys', () => {
     const full = (entryOf('x', NOW, { m: { S: 'name' } }) as { M: object }).M;
     const entry = fc.dictionary(parts, value).map((more) => ({ M: { ...full, ...more } }));
     const margins = { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 };
-    const asked = { name: 'x', weight: 1, room: 1, limit: 2 };
+    const request = { name: 'x', weight: 1, room: 1, limit: 2 };
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.oneof(value, entry)), (item) => {
         const record = parseKey('k', item);
         expect(KEY_STATES).toContain(keyView(record, NOW).state);
-        expect(leaseHeld(record, { asked, now: NOW, clockSkewMs: 500 }).retryAfterMs).toBeGreaterThan(0);
+        expect(leaseHeld(record, { request, now: NOW, clockSkewMs: 500 }).retryAfterMs).toBeGreaterThan(0);
         for (const row of findGrants(item, NOW, margins).rows) {
           expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
           expect(JSON.parse(JSON.stringify(row))).toEqual(row);

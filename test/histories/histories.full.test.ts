@@ -38,18 +38,18 @@ it.each(['commits', 'permits', 'expiry'])(
 );
 
 it('histories give two runs of the repair ids of their own', async () => {
-  const { failed } = await run({ seed: 1_024_725, mostHistories: 1, mostMs: 60_000, only: [] }, services);
+  const { failed } = await run({ seed: 1_024_725, maxHistories: 1, maxMs: 60_000, only: [] }, services);
   expect(failed?.violations).toBeUndefined();
 });
 
 it('histories under faults keep every promise (npm run verify -- faults plays many)', async () => {
   const seed = testSeed();
-  const result = await run({ seed, mostHistories: HISTORIES, mostMs: 60_000, only: [] }, services);
+  const result = await run({ seed, maxHistories: HISTORIES, maxMs: 60_000, only: [] }, services);
   expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);
   expect(result.histories).toBe(HISTORIES);
 });
 
 it('histories under faults report which faults never struck', async () => {
-  const result = await run({ seed: 1, mostHistories: 0, mostMs: 0, only: [] }, services);
+  const result = await run({ seed: 1, maxHistories: 0, maxMs: 0, only: [] }, services);
   expect(missing(result)).toEqual(Object.keys(noFaults()));
 });

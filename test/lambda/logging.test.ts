@@ -202,8 +202,8 @@ it('an unknown log level keeps the function from starting', async () => {
 });
 
 it('a hand-off logs the grants of callers and tasks without a proof', async () => {
-  const { queueWorld } = await import('../support/worlds/line.ts');
-  const { handlers, joinLine, park, grantOf, steps } = await queueWorld();
+  const { lineWorld } = await import('../support/worlds/line.ts');
+  const { handlers, joinLine, park, grantOf, steps } = await lineWorld();
   const first = (await post(handlers.acquire, { key: 'k', holder: 'first' })).body;
   await joinLine('k', 'second');
   const { task, ticket } = await park({ key: 'k', holder: 'third' });
@@ -229,8 +229,8 @@ it('a hand-off logs the grants of callers and tasks without a proof', async () =
 });
 
 it('a grant that the schedule finishes is logged by the schedule', async () => {
-  const { queueWorld } = await import('../support/worlds/line.ts');
-  const { handlers, park, grantOf, steps, clock } = await queueWorld();
+  const { lineWorld } = await import('../support/worlds/line.ts');
+  const { handlers, park, grantOf, steps, clock } = await lineWorld();
   const { leaseId } = (await post(handlers.acquire, { key: 'k', holder: 'first' })).body;
   const { task } = await park({ key: 'k', holder: 'second', ttlSeconds: 600 });
   steps.faults.SendTaskSuccess = ['refused'];
@@ -246,8 +246,8 @@ it('a grant that the schedule finishes is logged by the schedule', async () => {
 });
 
 it('a call in line that serves itself logs one line, like a plain call', async () => {
-  const { queueWorld } = await import('../support/worlds/line.ts');
-  const { handlers, steps } = await queueWorld();
+  const { lineWorld } = await import('../support/worlds/line.ts');
+  const { handlers, steps } = await lineWorld();
   await post(handlers.acquire, { key: 'k', holder: 'first', ttlSeconds: 5 });
   const { fence } = (await post(handlers.acquire, { key: 'k', holder: 'second', waitSeconds: 15 })).body;
   await steps.stop();

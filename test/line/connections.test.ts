@@ -4,7 +4,7 @@ import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { describeExecution } from '../../shared/locks/executions/state.ts';
 import { call } from '../support/emulators/aws.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 /**
  * A Step Functions that answers one request on each connection and keeps the connection. A second request there meets a reset, as after an idle
@@ -40,8 +40,8 @@ async function forgetfulStepFunctions() {
 }
 
 const forgetful = await forgetfulStepFunctions();
-const idle = await queueWorld({ stepFunctions: async () => stepFunctionsClient({ endpoint: forgetful.endpoint }) });
-const world = await queueWorld();
+const idle = await lineWorld({ stepFunctions: async () => stepFunctionsClient({ endpoint: forgetful.endpoint }) });
+const world = await lineWorld();
 const { acquire, steps, clock, executionEnded, dependencies, rawItem } = world;
 afterAll(() => {
   forgetful.stop();

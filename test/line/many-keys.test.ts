@@ -1,11 +1,11 @@
 import { afterAll, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { isFull } from '../support/time/rounds.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const worlds: { steps: { stop(): Promise<void> } }[] = [];
 const newWorld = async () => {
-  const world = await queueWorld();
+  const world = await lineWorld();
   worlds.push(world);
   return world;
 };

@@ -4,16 +4,16 @@ import { acquire as acquireOrPark } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const worlds: Awaited<ReturnType<typeof queueWorld>>[] = [];
+const worlds: Awaited<ReturnType<typeof lineWorld>>[] = [];
 afterAll(async () => void (await Promise.all(worlds.map(({ steps }) => steps.stop()))));
 
 const input = acquireInput();
 
 /** Few may wait: five in line for a key, and eight in a namespace. */
 async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {}) {
-  const world = await queueWorld({ quotas: { waitersPerKey, waitersPerNamespace } });
+  const world = await lineWorld({ quotas: { waitersPerKey, waitersPerNamespace } });
   worlds.push(world);
   const enter = acquireOrPark(world.dependencies);
   /** A task of a namespace. The key is as it is stored. */

@@ -1,4 +1,4 @@
-import { HAND_OFF_MS, type RepairMessage } from '../../shared/locks/dependencies.ts';
+import { MIN_HAND_OFF_TIME_MS, type RepairMessage } from '../../shared/locks/dependencies.ts';
 import { handOff } from '../../shared/locks/line/hand-off.ts';
 import { readKey } from '../../shared/locks/record/requests.ts';
 import { call } from '../support/emulators/aws.ts';
@@ -11,8 +11,8 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 // The line in front of a lease is the same as the line in front of the only permit of a key. The suite in this
 // folder sees a lock only through World: no attribute of a record, and no sequence of requests.
 
-/** A call with less than HAND_OFF_MS left: a release frees the lock, keeps the mark, and leaves the hand-off to others. */
-export const callInHurry = call({ timeLeftMs: () => HAND_OFF_MS - 1 });
+/** A call with less than MIN_HAND_OFF_TIME_MS left: a release frees the lock, keeps the mark, and leaves the hand-off to others. */
+export const callInHurry = call({ timeLeftMs: () => MIN_HAND_OFF_TIME_MS - 1 });
 
 export type LineWorld = (overrides?: Overrides) => ReturnType<typeof lineOf>;
 export type Grant = Awaited<ReturnType<Awaited<ReturnType<typeof permitLineWorld>>['acquire']>>;

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const { handlers, steps } = await queueWorld({ clock: systemClock });
+const { handlers, steps } = await lineWorld({ clock: systemClock });
 const { url, stop } = await startApi(handlers);
 afterAll(() => Promise.all([stop(), steps.stop()]));
 

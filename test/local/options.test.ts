@@ -13,13 +13,13 @@ it('unknown options, and options without their value, are named in one line', ()
 });
 
 it('a numeric option must be a number within its bounds', () => {
-  const number = (text: string) => read('--seed', text).number('seed', { least: 1, most: 9, whole: true });
+  const number = (text: string) => read('--seed', text).number('seed', { min: 1, max: 9, whole: true });
   expect(number('9')).toBe(9);
-  expect(read().number('seed', { least: 1 })).toBeUndefined();
-  expect(read('--seed', '0.5').number('seed', { least: 0 })).toBe(0.5);
+  expect(read().number('seed', { min: 1 })).toBeUndefined();
+  expect(read('--seed', '0.5').number('seed', { min: 0 })).toBe(0.5);
   for (const text of ['', 'x', '0', '10', '1.5', '0x1', 'Infinity', '1e0'])
     expect(() => number(text), text).toThrow(`--seed must be a whole number from 1 to 9, not '${text}'`);
-  expect(() => read('--seed', '99999999999999999999').number('seed', { least: 0, whole: true })).toThrow('--seed');
+  expect(() => read('--seed', '99999999999999999999').number('seed', { min: 0, whole: true })).toThrow('--seed');
 });
 
 it.each(

@@ -3,9 +3,9 @@ import { repairLines } from '../../shared/locks/calls/repair.ts';
 import { readWaiters } from '../../shared/locks/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, release, read, park, repair, precededBy } = world;
 const { joinLine, putTickets, callerRow, grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
 afterAll(() => steps.stop());

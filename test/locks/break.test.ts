@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 // What test/line/breaks.ts does not say: requests, attributes, other grants of the key, and `previous`.
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, heartbeat, release, breakLease, read, park, joinLine, grantOf, rawItem, putRaw } = world;
 const { clock, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
@@ -92,12 +92,12 @@ it.each(KINDS)('a break that waits marks %s with one read and one write', async 
   const { leaseId, fence } = await acquire({ key, holder: 'worker', ...terms });
   clock.advance(20_000);
   const { expiresAt } = await heartbeat({ key, leaseId });
-  const beatAt = clock.now();
+  const heartbeatAt = clock.now();
   clock.advance(5000);
   requests.sent.length = 0;
   expect(await breakLease({ key, fence, wait: true })).toEqual({
     ...{ key, broken: true, fence, holder: 'worker', ended: false },
-    ...{ holderUntil: expiresAt, lastHeartbeatAt: iso(beatAt) },
+    ...{ holderUntil: expiresAt, lastHeartbeatAt: iso(heartbeatAt) },
   });
   expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
   expect(await read({ key })).toMatchObject({ state: 'held', holder: 'worker', ending: true, expiresAt });

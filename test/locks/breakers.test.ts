@@ -6,11 +6,11 @@ import { readKeyOrList } from '../../shared/locks/calls/read.ts';
 import { release as releaseCall } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 // Readers of a key and its next holder see which operator broke a grant, and when.
 
-const world = await queueWorld();
+const world = await lineWorld();
 afterAll(() => world.steps.stop());
 const { dependencies, clock, steps, rawItem } = world;
 const taken = documented('acquire', acquireKey(dependencies));

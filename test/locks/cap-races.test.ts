@@ -73,7 +73,7 @@ it(`no write exceeds the cap of the record (${ROUNDS} rounds from seed ${base})`
   for (let played = 0; goesOn(played, ROUNDS, happened); played++) {
     const seed = base + played;
     const random = seededRandom(seed);
-    const upTo = (most: number) => Math.floor(random() * (most + 1));
+    const upTo = (max: number) => Math.floor(random() * (max + 1));
     round = { key: `cap race ${seed}`, happened, wrong: [] };
     const { key } = round;
     const tickets: string[] = [];

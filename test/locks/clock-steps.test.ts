@@ -8,7 +8,7 @@ import { call, type Fault } from '../support/emulators/aws.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 /** Half of the margin: two clocks that stand so far from the true time agree within the margin. */
 const AWAY_MS = 250;
@@ -36,7 +36,7 @@ class SteppedClock implements Clock {
 }
 
 const clocks = { one: new SteppedClock(0), other: new SteppedClock(AWAY_MS), third: new SteppedClock(AWAY_MS) };
-const world = await queueWorld({ clock: clocks.one });
+const world = await lineWorld({ clock: clocks.one });
 afterAll(() => world.steps.stop());
 const { table, waitersTable, stepFunctions } = world.dependencies;
 const tables = { table, waitersTable };

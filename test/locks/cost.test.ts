@@ -1,7 +1,7 @@
 import { afterAll, expect, inject, it } from 'vitest';
 import { unitCounter } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock, requests } = world;
@@ -86,7 +86,7 @@ it('a write pays for the whole record: a write unit for each kilobyte', async ()
   expect(await unitsOf(() => read({ key: 'units' }))).toEqual([2]);
 });
 
-const [line, other] = [await queueWorld(), await queueWorld()];
+const [line, other] = [await lineWorld(), await lineWorld()];
 /** Counts the units of all answers. A write that loses its condition is missing: it is an exception without units, and costs one on AWS. */
 const lineUnits = unitCounter(line.dynamodb);
 const otherUnits = unitCounter(other.dynamodb);

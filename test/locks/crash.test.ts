@@ -2,9 +2,9 @@ import { afterAll, expect, it } from 'vitest';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
 import { counting } from '../support/time/rounds.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, release, breakLease, park, cancel, repair, executionEnded, clock, steps, rawItem, rows } = world;
 afterAll(() => steps.stop());
 

@@ -2,11 +2,11 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { seededIds, testSeed } from '../support/chance/seed.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const timeline = new Timeline();
-const world = await queueWorld({ clock: timeline });
+const world = await lineWorld({ clock: timeline });
 const { acquire, release, rawItem, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
 

@@ -12,7 +12,7 @@ it('a function that names only its tables has the default settings', () => {
   expect(leasesFromEnvironment(TABLES)).toMatchObject({
     ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
     ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },
-    executions: { ownAlone: false, stateMachines: '*', service: undefined },
+    executions: { onlyOwn: false, stateMachines: '*', service: undefined },
     quotas: { waitersPerKey: 10_000, waitersPerNamespace: 100_000, maxHeldCalls: 100 },
   });
 });
@@ -25,7 +25,7 @@ it('settings of a function are taken if they are given', () => {
   };
   expect(leasesFromEnvironment(env)).toMatchObject({
     ...{ clockSkewMs: 7, maxWaitSeconds: 8, fenceRetentionSeconds: 9 },
-    executions: { ownAlone: true, stateMachines: 'jobs-*', service: 'holdfast-prod' },
+    executions: { onlyOwn: true, stateMachines: 'jobs-*', service: 'holdfast-prod' },
     quotas: { waitersPerKey: 10, waitersPerNamespace: 11, maxHeldCalls: 12 },
   });
 });

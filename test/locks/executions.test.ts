@@ -8,12 +8,12 @@ import { exitingAfter } from '../support/faults/mortal.ts';
 import { lambdaContext, post } from '../support/stack/adapters.ts';
 import { counting, isFull } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // What test/line/executions.ts does not say: attributes, several permits of one execution, its row, and its keys.
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, release, heartbeat, park, cancel, executionEnded, read, rawItem, rows, repair } = world;
 const { clock, dependencies, dynamodb, requests, steps, handlers } = world;
 afterAll(() => steps.stop());
@@ -141,7 +141,7 @@ it('a leases table without the index is named, and so is the index', async () =>
     KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' as const }],
   };
   await createTables(dynamodbEndpoint(), [{ definition, ttlAttribute: undefined }]);
-  const foreign = await queueWorld({ table });
+  const foreign = await lineWorld({ table });
   const execution = steps.newExecution();
   const grant = await foreign.acquire({ key: 'k', execution });
   await expect(foreign.executionEnded(execution)).rejects.toMatchObject({

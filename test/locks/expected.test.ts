@@ -5,7 +5,7 @@ import {
   isFarAgain,
   patienceOf,
   sleepFor,
-  type Turn,
+  type WaitSight,
 } from '../../shared/locks/line/expected.ts';
 import { estimatedPosition } from '../../shared/locks/line/place.ts';
 import { EXCLUSIVE_WEIGHT } from '../../shared/locks/record/identity.ts';
@@ -22,13 +22,13 @@ const turn = ({
   usualMs = 1000,
   meanMs = usualMs,
   ...more
-}: Record<string, number> = {}): Turn => ({
+}: Record<string, number> = {}): WaitSight => ({
   ...{ position, asleep: position - 1, now: NOW, freeSince: undefined },
   ...more,
   record: { entries: [holder(ageMs)], usualMs, meanMs },
 });
-const reasonOf = (seen: Turn) => heldFor(seen, expectedTurn(seen));
-const sleepOf = (seen: Turn, maxMs = 300_000) => sleepFor(seen, expectedTurn(seen), { maxMs, ids });
+const reasonOf = (seen: WaitSight) => heldFor(seen, expectedTurn(seen));
+const sleepOf = (seen: WaitSight, maxMs = 300_000) => sleepFor(seen, expectedTurn(seen), { maxMs, ids });
 
 it('a turn is expected when the present turn and all turns ahead are over', () => {
   expect(expectedTurn(turn()).inMs).toBe(500);
@@ -65,7 +65,7 @@ it('the front has as many held calls as holders, up to sixteen', () => {
 });
 
 it('a held call ends early only if it is far from the front', () => {
-  const isAway = (seen: Turn) => isFarAgain(seen, expectedTurn(seen));
+  const isAway = (seen: WaitSight) => isFarAgain(seen, expectedTurn(seen));
   expect(isAway(turn({ position: 9, usualMs: 2000 }))).toBe(true);
   expect(isAway(turn({ position: 8, usualMs: 60_000 }))).toBe(false);
   expect(isAway(turn({ position: 9, usualMs: 100 }))).toBe(false);

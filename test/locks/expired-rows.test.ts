@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, repair, repairKey, repairWith } = world;
 const { putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
 afterAll(() => steps.stop());

@@ -3,11 +3,11 @@ import { afterAll, expect, it } from 'vitest';
 import { runNext } from '../../shared/locks/calls/run-next.ts';
 import { call } from '../support/emulators/aws.ts';
 import { post, throughTask } from '../support/stack/adapters.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 // What only a function of its own does to keys with several holders: test/deployment/roles.test.ts compares the roles with what the functions send here.
 
-const { handlers, steps, clock, dynamodb, dependencies } = await queueWorld();
+const { handlers, steps, clock, dynamodb, dependencies } = await lineWorld();
 const { acquire, readLeases, repairQueues, executionEnded } = handlers;
 afterAll(() => steps.stop());
 

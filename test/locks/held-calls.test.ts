@@ -8,12 +8,12 @@ import { call } from '../support/emulators/aws.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 /** A deployment with a limit of held calls. */
 async function stage(maxHeldCalls: number) {
   const timeline = new Timeline();
-  const world = await queueWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls } });
+  const world = await lineWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls } });
   const acquire = (input: object) => acquireGrant(world.dependencies)(acquireInput().parse(input), call());
   const seats = async () => {
     const records = await Promise.all([0, 1, 2, 3].map((nth) => world.rawItem(`holdfast:held:${nth}`)));

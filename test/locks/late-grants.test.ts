@@ -2,10 +2,10 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Fault } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/cuttable.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, heartbeat, park, grantOf, read, rawItem, clock, requests, steps, table } = world;
 afterAll(() => steps.stop());
 

@@ -8,12 +8,12 @@ import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call } from '../support/emulators/aws.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
-import { queueWorld, resetting } from '../support/worlds/line.ts';
+import { lineWorld, resetting } from '../support/worlds/line.ts';
 
 // Streams of requests that replace each other: docs/protocols/replace.md.
 
 const timeline = new Timeline();
-const world = await queueWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 40 } });
+const world = await lineWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 40 } });
 const { dependencies, release, heartbeat } = world;
 resetting(world);
 

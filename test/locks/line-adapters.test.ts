@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { get, post, throughTask } from '../support/stack/adapters.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { handlers, clock, steps, grantOf, rows, precededBy } = world;
 const { acquire, release, breakLease, readLeases, cancelWaiter, capKey, runNext } = handlers;
 const { withdraw, repairQueues, executionEnded } = handlers;

@@ -9,7 +9,7 @@ import { release as releaseCall } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 /** The rows of all pages. */
 async function rowsOf(list: (query: ReadInput) => Promise<unknown>, query: ReadInput) {
@@ -85,14 +85,14 @@ describe('pages', async () => {
         expect(scanned.length).toBeLessThan(20);
         cursor = page.nextCursor;
       }
-      return { pages: pages.sort(), mostRead: Math.max(...scanned) };
+      return { pages: pages.sort(), maxRead: Math.max(...scanned) };
     };
     const held = await pagesOf({ state: 'held' });
-    expect(held).toEqual({ pages: [['a/held'], ['b/held'], ['c/shared'], ['rust/held']], mostRead: 9 });
+    expect(held).toEqual({ pages: [['a/held'], ['b/held'], ['c/shared'], ['rust/held']], maxRead: 9 });
     const one = await pagesOf({ prefix: 'b', holder: 'bob', state: 'held' });
-    expect(one).toEqual({ pages: [['b/held']], mostRead: 9 });
+    expect(one).toEqual({ pages: [['b/held']], maxRead: 9 });
     const all = await pagesOf({});
-    expect([all.pages.length, all.mostRead]).toEqual([9, 1]);
+    expect([all.pages.length, all.maxRead]).toEqual([9, 1]);
     world.dynamodb.middlewareStack.remove('rows read');
   });
 
@@ -151,7 +151,7 @@ describe('pages', async () => {
 });
 
 describe('keys', async () => {
-  const { dependencies, clock, steps } = await queueWorld();
+  const { dependencies, clock, steps } = await lineWorld();
   afterAll(() => steps.stop());
   const taken = documented('acquire', acquireKey(dependencies));
   const released = documented('release', releaseCall(dependencies));
@@ -222,7 +222,7 @@ describe('keys', async () => {
 });
 
 describe('cursors', async () => {
-  const { dependencies, steps } = await queueWorld();
+  const { dependencies, steps } = await lineWorld();
   afterAll(() => steps.stop());
   const acquire = acquireKey(dependencies);
   const read = documented('readLeases', readKeyOrList(dependencies));

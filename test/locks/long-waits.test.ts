@@ -11,7 +11,7 @@ import { type LastPut, LongWaits } from '../../shared/locks/line/long-waits.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call } from '../support/emulators/aws.ts';
 import { throughTask } from '../support/stack/adapters.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -20,7 +20,7 @@ const events: BusEvent[] = [];
 const bus = await startEventBus((event) => void events.push(event));
 const client = new EventBridgeClient({ endpoint: bus.endpoint });
 const waitEvents = { overdueMs: HOUR, put: eventBus('holdfast-test', client) };
-const worlds: Awaited<ReturnType<typeof queueWorld>>[] = [];
+const worlds: Awaited<ReturnType<typeof lineWorld>>[] = [];
 afterAll(() => Promise.all([bus.stop(), ...worlds.map(({ steps }) => steps.stop())]));
 beforeEach(() => {
   events.length = 0;
@@ -30,7 +30,7 @@ const byKey = (one: BusEvent['detail'], other: BusEvent['detail']) => (String(on
 
 /** A world whose schedule sees the keys of one test. `run` returns the details of the events that a run of the schedule puts. */
 async function waitWorld(more: object = {}) {
-  const world = await queueWorld({ waitEvents, ...more });
+  const world = await lineWorld({ waitEvents, ...more });
   worlds.push(world);
   const seen = async (schedule: () => Promise<unknown>) => {
     events.length = 0;

@@ -5,9 +5,9 @@ import { acquire as acquireOrPark } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { repairLines } from '../../shared/locks/calls/repair.ts';
 import { call } from '../support/emulators/aws.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, release, park, breakLease, clock, dependencies, steps } = world;
 const { rawItem, putRaw } = world;
 afterAll(() => steps.stop());
@@ -115,7 +115,7 @@ it('a task that is not notified, or notified again, does not measure a hand-off'
 });
 
 it('the scheduled repair measures the line of all keys', async () => {
-  const own = await queueWorld();
+  const own = await lineWorld();
   try {
     const run = repairLines(own.dependencies);
     const empty = measuring();

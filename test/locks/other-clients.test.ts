@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { get } from '../support/stack/adapters.ts';
 import { aFew, isFull } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitsWorld } from '../support/worlds/permits.ts';
 
 const { acquire, heartbeat, release, read, breakPermit, clock, requests, rawItem, putRaw, setRaw } =
@@ -200,7 +200,7 @@ it("a guessed secret or another key's lease id does not prove a grant", async ()
 });
 
 describe('odd records', async () => {
-  const world = await queueWorld();
+  const world = await lineWorld();
   const { acquire, heartbeat, release, breakLease, read, park, repair } = world;
   const { grantOf, rawItem, putRaw, clock, requests, steps } = world;
   afterAll(() => steps.stop());
@@ -322,7 +322,7 @@ describe('odd records', async () => {
   });
 
   it.runIf(isFull)('a list is cut at what a function may answer', async () => {
-    const sizes = await queueWorld();
+    const sizes = await lineWorld();
     const d = { S: '\u0001'.repeat(300_000) };
     for (let at = 0; at < 9; at++) {
       await sizes.acquire({ key: `large ${at}` });

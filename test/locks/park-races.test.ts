@@ -6,7 +6,7 @@ import { patient, testClient } from '../support/emulators/aws.ts';
 import { startStepFunctions, type Task } from '../support/emulators/step-functions.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
 import { expectAllHappened, goesOn, isFull, rounds } from '../support/time/rounds.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const ROUNDS = rounds(1000, 8);
 /** How many rounds run side by side, each with an interleaver of its own. */
@@ -34,7 +34,7 @@ for (const client of [dynamodb, stepFunctions]) {
   );
   Interleaver.prototype.gate.call(gate, client as typeof dynamodb);
 }
-const world = await queueWorld({ dynamodb, stepFunctions: async () => stepFunctions });
+const world = await lineWorld({ dynamodb, stepFunctions: async () => stepFunctions });
 const { acquire, release, park, cancel, clock, rows, rawItem } = world;
 afterAll(() => world.steps.stop());
 

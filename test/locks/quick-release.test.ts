@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, release, breakLease, park, joinLine, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
 /** The entry of the exclusive holder. */
 const entryOf = async (key: string) => (await rawItem(key))?.h?.M;

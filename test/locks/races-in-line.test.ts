@@ -6,7 +6,7 @@ import { testClient } from '../support/emulators/aws.ts';
 import { startStepFunctions, type Task } from '../support/emulators/step-functions.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const ROUNDS = rounds(30, 4);
 const turns = new AsyncLocalStorage<Interleaver>();
@@ -21,7 +21,7 @@ async function gatedWorld() {
   const stepFunctions = stepFunctionsClient({ endpoint: steps.endpoint });
   const gate = { turn: async () => turns.getStore()?.turn() } as Interleaver;
   for (const client of [dynamodb, stepFunctions]) Interleaver.prototype.gate.call(gate, client as typeof dynamodb);
-  const world = await queueWorld({ dynamodb, stepFunctions: async () => stepFunctions });
+  const world = await lineWorld({ dynamodb, stepFunctions: async () => stepFunctions });
   return { ...world, steps, stop: () => Promise.all([steps.stop(), world.steps.stop()]) };
 }
 

@@ -173,7 +173,7 @@ it(`permits never pass what a holder asked for (${PERMIT_ROUNDS} rounds from see
 async function playPermits(key: string, seed: number, happened: Happened) {
   const random = seededRandom(seed);
   interleaver = new Interleaver(random);
-  const upTo = (most: number) => 1 + Math.floor(random() * most);
+  const upTo = (max: number) => 1 + Math.floor(random() * max);
   const tenures: PermitTenure[] = [];
   const errors: string[] = [];
   const count = (what: string) => {

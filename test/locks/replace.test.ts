@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { before, exitingAfter, stepped } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld, resetting } from '../support/worlds/line.ts';
+import { lineWorld, resetting } from '../support/worlds/line.ts';
 
 // Requests that replace older ones: docs/protocols/replace.md.
 
 const timeline = new Timeline();
-const world = await queueWorld({ clock: timeline });
+const world = await lineWorld({ clock: timeline });
 stepped(world.dependencies.dynamodb);
 const { acquire, release, heartbeat, read, rows, rawItem, park, steps, repairKey } = world;
 resetting(world);

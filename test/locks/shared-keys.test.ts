@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, release, park, grantOf, clock, requests, steps, table, rows } = world;
 const rust = rustClient(world.dynamodb, table, clock);
 afterAll(() => steps.stop());

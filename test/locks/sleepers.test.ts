@@ -6,12 +6,12 @@ import { call } from '../support/emulators/aws.ts';
 import { before, stepped } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 /** No call is held, so that each caller sleeps. */
 const quotas = { ...DEFAULT_QUOTAS, maxHeldCalls: 0 };
-const world = await queueWorld({ clock: timeline, quotas });
+const world = await lineWorld({ clock: timeline, quotas });
 stepped(world.dependencies.dynamodb);
 const { release, read, rows, requests, rawItem, cancel, withdraw, deleteRaw, executionEnded, repairKey, steps } = world;
 const acquire = (input: object, dependencies = world.dependencies) =>

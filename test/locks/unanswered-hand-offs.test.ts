@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { Timeline } from '../support/time/timeline.ts';
-import { queueWorld, resetting } from '../support/worlds/line.ts';
+import { lineWorld, resetting } from '../support/worlds/line.ts';
 
 // The write of a hand-off landed, but its answer was lost: what the release, break, withdrawal or run of the schedule then answers.
 
 const timeline = new Timeline();
 const { sleep } = timeline;
-const world = await queueWorld({ clock: timeline });
+const world = await lineWorld({ clock: timeline });
 const { acquire, release, breakLease, withdraw, read, park, repair, repairKey } = world;
 const { grantOf, requests, steps, precededBy, lostAfter } = world;
 type Grant = Awaited<ReturnType<typeof acquire>>;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { queueWorld, resetting } from '../support/worlds/line.ts';
+import { lineWorld, resetting } from '../support/worlds/line.ts';
 
-const world = await queueWorld();
+const world = await lineWorld();
 const { acquire, heartbeat, release, breakLease, park, repair, executionEnded } = world;
 const { grantOf, rawItem, rows, clock, requests, steps } = world;
 /** The request that the record of an exclusive holder names, even after the end of the grant. */

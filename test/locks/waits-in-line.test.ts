@@ -27,7 +27,7 @@ const held = async () => {
 };
 const fenceOf = async (key: string) => Number((await rawItem(key))?.fence?.N);
 /** `what` happens during the first poll of a call that comes now, before DynamoDB reads. The poll is answered `answeredAfterMs` after the call came. */
-function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
+function duringFirstPoll(what: () => Promise<unknown>, answeredAfterMs?: number) {
   const from = now();
   requests.faultsOf.GetItem = [
     async (send) => {
@@ -42,7 +42,7 @@ function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
 it('a call receives LeaseLost if a withdrawal has ended the grant', async () => {
   const first = await held();
   const { key } = first;
-  inFirstLook(async () => {
+  duringFirstPoll(async () => {
     await release(first);
     await withdraw({ key, requestId: 'r', holder: 'b' });
   });
@@ -57,7 +57,7 @@ it.each([
   const first = await held();
   const { key } = first;
   const answeredAfterMs = FIRST_POLL_MS + 2000 + overForMs;
-  inFirstLook(async () => {
+  duringFirstPoll(async () => {
     await release(first);
     await acquire({ key, ...asked, ttlSeconds: 2 }); // deletes the row of both
   }, answeredAfterMs);
@@ -70,7 +70,7 @@ it.each([
 it.each([0, 1000])('a call receives LeaseLost if its grant is broken before its claim (%i ms)', async (ms) => {
   const first = await held();
   const { key } = first;
-  inFirstLook(async () => {
+  duringFirstPoll(async () => {
     await release(first);
     const fence = await fenceOf(key);
     const broken = async () => {
@@ -90,7 +90,7 @@ it.each([
   [0, FIRST_POLL_MS],
 ])('a call takes a key without a record (chance: %d)', async (chance, waitedMs) => {
   const { key } = await held();
-  inFirstLook(() => deleteRaw(key));
+  duringFirstPoll(() => deleteRaw(key));
   expect(await played(() => steady(key, {}, chance))).toMatchObject({ holder: 'b', previous: null, waitedMs });
 });
 

@@ -493,8 +493,8 @@ function inTheWay(name: string, times: number, error: () => Error): () => number
   return () => met;
 }
 
-describe('a transaction in the way', () => {
-  it('a transaction in the way of a transaction is waited for', async () => {
+describe('a conflicting transaction', () => {
+  it('a transaction waits until a conflicting transaction has ended', async () => {
     const before = world.clock.now();
     inTheWay('TransactWriteItems', 4, () => cancelled('TransactionConflict', 'None', 'None', 'None', 'None'));
     expect(await init('conflict-1')).toMatchObject({ created: true });
@@ -503,7 +503,7 @@ describe('a transaction in the way', () => {
     expect(waitedMs).toBeLessThanOrEqual(25 + 50 + 100 + 200);
   });
 
-  it('a transaction that is in the way for too long is Throttled', async () => {
+  it('a call is Throttled if a conflicting transaction takes too long', async () => {
     const tries = inTheWay('TransactWriteItems', 99, () => cancelled('None', 'TransactionConflict'));
     const { code, context } = await failure(init('conflict-2'));
     expect([code, context.retryAfterMs, tries()]).toEqual(['Throttled', 1000, 5]);
@@ -511,7 +511,7 @@ describe('a transaction in the way', () => {
     expect(await init('conflict-2')).toMatchObject({ created: true });
   });
 
-  it('a transaction in the way of a plain write is waited for', async () => {
+  it('a plain write waits until a conflicting transaction has ended', async () => {
     await init('conflict-3');
     inTheWay('UpdateItem', 4, met);
     expect(await publish({ op: 'publishCommit', alias: 'conflict-3', ...pointer })).toMatchObject({
@@ -530,7 +530,7 @@ describe('a transaction in the way', () => {
   });
 
   it.each(['lostReply', 'error500'] as const)(
-    'a transaction in the way after a %s is an unknown outcome',
+    'a conflicting transaction after a %s makes the outcome unknown',
     async (fault) => {
       const op = { op: 'initLedger', alias: 'conflict-4' };
       world.requests.faults = [fault, ...Array(5).fill(() => Promise.reject(cancelled('TransactionConflict')))];
@@ -567,7 +567,7 @@ describe('a transaction in the way', () => {
     expect(new Set(tokens).size).toBe(2);
   });
 
-  it('a transaction in the way is waited for only while time is left', async () => {
+  it('a call waits for a conflicting transaction only while it has time left', async () => {
     await init('hurried');
     const hurried = call({ timeLeftMs: () => 5 });
     const before = world.clock.now();
@@ -579,7 +579,7 @@ describe('a transaction in the way', () => {
     expect(world.clock.now() - before).toBe(2 * 4 * 5);
   });
 
-  it('an earlier try of the same call in the way is waited for', async () => {
+  it('a call waits for its own earlier try', async () => {
     const options = { message: 'in progress', $metadata: { httpStatusCode: 400 } };
     inTheWay('TransactWriteItems', 4, () => new TransactionInProgressException(options));
     expect(await init('conflict-6')).toMatchObject({ created: true });
@@ -599,7 +599,7 @@ describe('a transaction in the way', () => {
     delete world.intercepted.by;
   });
 
-  it('a lost condition is reported, even if a transaction was in the way', async () => {
+  it('a lost condition is reported, even if a transaction conflicted before', async () => {
     await init('both reasons');
     inTheWay('TransactWriteItems', 1, () => cancelled('ConditionalCheckFailed', 'TransactionConflict'));
     // The kind is read, because the reasons of the transaction do not contain it.

@@ -6,8 +6,8 @@ import { leaseWorld } from '../support/worlds/leases.ts';
 
 const context = lambdaContext();
 const asTeam = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:team-a` };
-const serving = (durableFunctions: string | undefined, ownAlone = false) =>
-  leaseWorld({ executions: { ...ANY_EXECUTION, durableFunctions, ownAlone } });
+const serving = (durableFunctions: string | undefined, onlyOwn = false) =>
+  leaseWorld({ executions: { ...ANY_EXECUTION, durableFunctions, onlyOwn } });
 const asked = { key: 'k', holder: 'h' };
 const ARN = newExecutionArn('billing');
 const MACHINE = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { repairLines } from '../../shared/locks/calls/repair.ts';
 import { ANY_EXECUTION, isDescribed } from '../../shared/locks/executions/allowed.ts';
-import { requestName } from '../../shared/locks/record/identity.ts';
+import { nameOfRequest } from '../../shared/locks/record/identity.ts';
 import { call } from '../support/emulators/aws.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 
 const arn = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:${name}`;
 const context = lambdaContext();
@@ -19,7 +19,7 @@ describe('own executions', () => {
     [{ execution: arn('undefined-team-a-exclusive:1') }, 'execution'], // not a wrapper: a service without a name has none
     [{ execution: arn('team-a-x:1'), target: arn('team-b-x:2') }, 'target'],
   ])('a deployment that asks for its own executions refuses others: %j', async (named, path) => {
-    const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
+    const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, onlyOwn: true } });
     const { outcome, body } = await throughTask(handlers.acquire, { key: 'k', holder: 'h', ...named }, asTeam);
     const message = 'must be an execution of a state machine whose name begins with team-a-';
     expect([outcome, body.issues]).toEqual(['InvalidRequest', [{ path, message }]]);
@@ -27,7 +27,7 @@ describe('own executions', () => {
   });
 
   it('a deployment takes its own executions, and those of callers without a namespace', async () => {
-    const own = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
+    const own = await leaseWorld({ executions: { ...ANY_EXECUTION, onlyOwn: true } });
     const named = { key: 'k', holder: 'h', execution: arn('team-a-nightly:1'), target: arn('team-a-child:1') };
     expect((await throughTask(own.handlers.acquire, named, asTeam)).outcome).toBe('ok');
     const foreign = { key: 'other', holder: 'h', execution: arn('team-b-nightly:1') };
@@ -50,7 +50,7 @@ describe('own executions', () => {
 });
 
 describe('named state machines', () => {
-  const executions = { ownAlone: true, stateMachines: 'jobs-*.x', service: 'holdfast-prod' };
+  const executions = { onlyOwn: true, stateMachines: 'jobs-*.x', service: 'holdfast-prod' };
 
   it.each(['jobs-1', 'jobs-1.xy', 'jobs-1-x', 'my-jobs-1.x', 'holdfast-dev-exclusive', 'holdfast-prod-other'])(
     'a deployment that is narrowed to state machines refuses other executions: %s',
@@ -112,7 +112,7 @@ describe('named state machines', () => {
 
   it('the repair leaves grants of executions it may not describe to their expiry', async () => {
     // Written before the deployment was narrowed.
-    const { dependencies, acquire, park, release, read, steps, clock } = await queueWorld();
+    const { dependencies, acquire, park, release, read, steps, clock } = await lineWorld();
     const execution = arn('others:1');
     const first = await acquire({ key: 'k' });
     await park({ key: 'k', execution, ttlSeconds: 60 });
@@ -123,7 +123,7 @@ describe('named state machines', () => {
     const own = call({ home: 'aws:us-east-1:000000000000' });
     // A deployment that should be able to describe the execution must show the fault.
     await expect(repairLines(dependencies)({}, own)).rejects.toMatchObject({ code: 'Unavailable' });
-    const narrowed = { ...dependencies, executions: { ...executions, ownAlone: false } };
+    const narrowed = { ...dependencies, executions: { ...executions, onlyOwn: false } };
     expect(await repairLines(narrowed)({}, own)).toMatchObject({ complete: true, granted: 0 });
     expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
     await steps.stop();
@@ -132,7 +132,7 @@ describe('named state machines', () => {
 
 describe('functions without a namespace', () => {
   it.each(['team-a', 'HTTP', '7'])('a function that belongs to no namespace refuses the alias %s', async (alias) => {
-    const { handlers, steps, acquire, park, read, clock } = await queueWorld();
+    const { handlers, steps, acquire, park, read, clock } = await lineWorld();
     const execution = steps.newExecution();
     await acquire({ key: 'team-b/k', execution, ttlSeconds: 3600 });
     await park({ key: 'team-b/k' });
@@ -153,7 +153,7 @@ describe('functions without a namespace', () => {
   });
 
   it('a running execution counts as ended only if its event says how it ended', async () => {
-    const { handlers, steps, clock, acquire, read } = await queueWorld();
+    const { handlers, steps, clock, acquire, read } = await lineWorld();
     const execution = steps.newExecution();
     steps.executions.set(execution, 'RUNNING');
     await acquire({ key: 'k', execution, ttlSeconds: 3600 });
@@ -170,7 +170,7 @@ it('tasks of two aliases are different callers, even with the same ids', async (
   const { handlers, rawItem } = await leaseWorld();
   const asked = { key: 'k', holder: 'h', requestId: 'r' };
   expect((await throughTask(handlers.acquire, asked, asTeam)).outcome).toBe('ok');
-  const name = requestName({ holder: 'h', requestId: 'r', principal: 'alias:team-a' });
+  const name = nameOfRequest({ holder: 'h', requestId: 'r', principal: 'alias:team-a' });
   expect((await rawItem('team-a/k'))?.h?.M?.m).toEqual({ S: name });
   expect((await throughTask(handlers.acquire, { ...asked, key: 'team-a/k' }, context)).outcome).toBe('LeaseHeld');
 });

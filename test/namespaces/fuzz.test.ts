@@ -12,8 +12,8 @@ afterAll(() => world.stop());
 const seed = testSeed();
 const random = seededRandom(seed);
 const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-const several = (from: readonly string[], most: number) =>
-  Array.from({ length: Math.floor(random() * (most + 1)) }, () => pick(from)).join('');
+const several = (from: readonly string[], max: number) =>
+  Array.from({ length: Math.floor(random() * (max + 1)) }, () => pick(from)).join('');
 
 const OWN = 'team-a';
 /** Data of other namespaces, which no answer may show. */

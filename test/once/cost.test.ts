@@ -9,7 +9,7 @@ const world = await onceWorld({ clock: timeline });
 const { begin, run, complete, requests } = world;
 const CALLERS = 1000;
 const FEWER = 300;
-const MOST_WRITES = 2.1 * CALLERS;
+const MAX_WRITES = 2.1 * CALLERS;
 const unitsOf = unitCounter(world.dynamodb);
 
 it('begin and complete cost a write unit each, and a poll half a read', async () => {
@@ -35,7 +35,7 @@ it('a complete with the largest result costs at most six write units', async () 
 });
 
 it.runIf(isFull)(
-  `a new slot costs ${CALLERS} callers at most ${MOST_WRITES} write units together`,
+  `a new slot costs ${CALLERS} callers at most ${MAX_WRITES} write units together`,
   async () => {
     requests.sent.length = 0;
     const outcomes = await timeline.play(
@@ -50,7 +50,7 @@ it.runIf(isFull)(
     expect(outcomes.filter((outcome) => outcome === 'run')).toHaveLength(1);
     expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(CALLERS - 1);
     // Each write is of a record below 1 KiB: one unit, even if its condition is lost.
-    expect(requests.sent.filter((name) => name === 'UpdateItem').length).toBeLessThanOrEqual(MOST_WRITES);
+    expect(requests.sent.filter((name) => name === 'UpdateItem').length).toBeLessThanOrEqual(MAX_WRITES);
   },
   300_000,
 );

@@ -1,8 +1,8 @@
 import { afterAll, expect, it } from 'vitest';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
-const line = await queueWorld();
+const line = await lineWorld();
 const { steps, executionEnded, clock } = line;
 afterAll(() => steps.stop());
 const { begin, run, complete, release, rawRow, readOnce } = await onceWorld({ table: line.table, clock });

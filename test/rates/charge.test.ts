@@ -57,7 +57,7 @@ class Textbook {
 /** @returns how many calls were exact because they pay whole microseconds, and how many start later than they ask */
 function playAgainstTextbook(seed: number, calls: number) {
   const random = seededRandom(seed);
-  const below = (most: number) => Math.floor(random() * most);
+  const below = (max: number) => Math.floor(random() * max);
   const [per = '1s', period = 1] = Object.entries(PERIODS)[below(4)] ?? [];
   const anyLimit = () => [1, 7, 10, 50, 60, 10_000, 100_000][below(7)] ?? 1;
   const named = anyLimit();
@@ -92,7 +92,7 @@ function playAgainstTextbook(seed: number, calls: number) {
 
 /** Calls at three rates at once. @returns the windows of length `x` in which more than `limit * x / period + burst` starts */
 function playWindows(random: () => number): string[] {
-  const below = (most: number) => Math.floor(random() * most);
+  const below = (max: number) => Math.floor(random() * max);
   const named = [rate(50, '1m'), rate(10_000, '1m', 1, { name: 'tokens' }), rate(10, '1s', 1, { name: 'short' })];
   const bursts = named.map(({ limit }) => (below(2) ? undefined : 1 + below(limit)));
   const paid = new Paid();
@@ -110,11 +110,11 @@ function playWindows(random: () => number): string[] {
   starts.sort((one, other) => one.at - other.at);
   const windows = starts.flatMap((first, from) => named.map((_, which) => ({ first, from, which })));
   return windows.flatMap(({ first, from, which }) => {
-    let [used, most] = [0, 0];
+    let [used, max] = [0, 0];
     return starts.slice(from).flatMap(({ at, asked }) => {
       const { units = 0, burst = units, limit = 0, per = '' } = asked[which] ?? {};
-      [used, most] = [used + units, Math.max(most, burst)];
-      const isKept = (used - most) * (PERIODS[per] ?? 0) <= limit * (at - first.at);
+      [used, max] = [used + units, Math.max(max, burst)];
+      const isKept = (used - max) * (PERIODS[per] ?? 0) <= limit * (at - first.at);
       return isKept ? [] : [`${used} units of ${which} in ${at - first.at} microseconds`];
     });
   });
@@ -156,8 +156,8 @@ it('a burst is the least of all rates, rounded down, or the charge', () => {
 });
 
 it('a charge of the largest request is exact', () => {
-  const most = rate(100_000_000, '31d', 1_000_000_000);
-  const { charge, ahead } = chargeOf([most]);
+  const max = rate(100_000_000, '31d', 1_000_000_000);
+  const { charge, ahead } = chargeOf([max]);
   expect(charge).toBe(310 * 1440 * MINUTE);
   const now = Date.parse('2100-01-01T00:00:00Z') * 1000;
   expect(Number.isSafeInteger(latestPaid({ charge, ahead }, { now, waitMs: 604_800_000 }) + charge)).toBe(true);

@@ -124,7 +124,7 @@ describe('reserve', () => {
 
   it('random calls start when the rule of the charge says so', async () => {
     const random = seededRandom(testSeed());
-    const below = (most: number) => Math.floor(random() * most);
+    const below = (max: number) => Math.floor(random() * max);
     let paid = 0;
     for (let round = 0; round < rounds(3000, 60); round++) {
       clock.advance([0, 1, below(1000), below(20_000)][below(4)] ?? 0);

@@ -178,9 +178,9 @@ describe('capped rates', () => {
         per: '31d',
       }));
     await capRate({ key, change: { rates: four('b') }, reason });
-    const most = four('a').map((rate) => ({ ...rate, units: 999_999_999 }));
-    const { reservation } = await reserve({ key, rates: most, settle: true });
-    expect(await settle({ key, reservation, units: { [most[0]?.name ?? '']: 1 } })).toMatchObject({ settled: true });
+    const max = four('a').map((rate) => ({ ...rate, units: 999_999_999 }));
+    const { reservation } = await reserve({ key, rates: max, settle: true });
+    expect(await settle({ key, reservation, units: { [max[0]?.name ?? '']: 1 } })).toMatchObject({ settled: true });
   });
 
   it('capped rates cost one write for each reservation of a process that knows them', async () => {
@@ -197,7 +197,7 @@ describe('capped rates', () => {
 
   it('random calls under changing caps get the starts that the formula gives', async () => {
     const random = seededRandom(testSeed());
-    const below = (most: number) => Math.floor(random() * most);
+    const below = (max: number) => Math.floor(random() * max);
     const key = 'random';
     let [paid, capped, until] = [0, 0, 0];
     for (let round = 0; round < rounds(1000, 80); round++) {

@@ -10,11 +10,11 @@ import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { networkError } from '../support/faults/cuttable.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { lineWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const ROUNDS = rounds(200, 1);
-const leases = await queueWorld();
+const leases = await lineWorld();
 const permits = await permitLineWorld();
 afterAll(() => Promise.all([leases.steps.stop(), permits.steps.stop()]));
 
@@ -34,12 +34,12 @@ interface World extends Pick<typeof leases, 'steps' | 'clock' | 'requests'> {
 interface Round {
   seed: number;
   /** How many targets may run at once. */
-  most: number;
+  max: number;
   happened: Happened;
 }
 
 /** The wrapper on a clock that only the test moves. */
-function simulate({ park, release, clock, steps }: World, { seed, most, happened }: Round) {
+function simulate({ park, release, clock, steps }: World, { seed, max, happened }: Round) {
   const waiting = new Map<string, (grant: Json) => void>();
   steps.onGrant = ({ token, output }) => waiting.get(token)?.(output as Json);
   const random = seededRandom(seed);
@@ -66,8 +66,8 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
     const begin = () => {
       atWork.add(name);
       happened.ran++;
-      if (atWork.size === most) happened.full++;
-      if (atWork.size > most) overlaps.push(`${[...atWork]} at ${clock.now()}`);
+      if (atWork.size === max) happened.full++;
+      if (atWork.size > max) overlaps.push(`${[...atWork]} at ${clock.now()}`);
     };
     let isLate = false;
 
@@ -160,7 +160,7 @@ it(`the wrapper never runs two targets at once (${ROUNDS} rounds from seed ${bas
   for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
     const first = await leases.acquire({ key: `k${seed}`, ttlSeconds: 86_400 });
     const names = ['w1', 'w2', 'w3'];
-    await play(leases, { seed, most: 1, happened, key: `k${seed}`, names, begin: () => leases.release(first) });
+    await play(leases, { seed, max: 1, happened, key: `k${seed}`, names, begin: () => leases.release(first) });
   }
   expectAllHappened(happened, ROUNDS / 50);
 }, 600_000);
@@ -168,16 +168,16 @@ it(`the wrapper never runs two targets at once (${ROUNDS} rounds from seed ${bas
 it(`the wrapper with a limit never runs more targets (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened: Happened = { ...none };
   for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
-    const most = 2 + (seed % 3);
-    const first = await permits.acquire({ key: `k${seed}`, ttlSeconds: 86_400, limit: most, weight: most });
-    const names = Array.from({ length: most + 2 }, (_, at) => `w${at}`);
+    const max = 2 + (seed % 3);
+    const first = await permits.acquire({ key: `k${seed}`, ttlSeconds: 86_400, limit: max, weight: max });
+    const names = Array.from({ length: max + 2 }, (_, at) => `w${at}`);
     await play(permits, {
       seed,
-      most,
+      max,
       happened,
       key: `k${seed}`,
       names,
-      limit: most,
+      limit: max,
       begin: () => permits.release(first),
     });
     expect(await permits.read(`k${seed}`), `seed ${seed}`).toMatchObject({ waiting: 0 });

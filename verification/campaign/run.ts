@@ -41,13 +41,13 @@ async function main(): Promise<boolean> {
     console.log(summary(ledger));
     return true;
   }
-  const endsAt = performance.now() + (number('minutes', { least: 0.1 }) ?? 10) * 60_000;
-  const processes = number('processes', { least: 1, whole: true }) ?? availableParallelism();
+  const endsAt = performance.now() + (number('minutes', { min: 0.1 }) ?? 10) * 60_000;
+  const processes = number('processes', { min: 1, whole: true }) ?? availableParallelism();
   const commit = presentCommit();
   const { only } = values;
   let next = nextSeed(ledger);
   console.log(`From seed ${next}`);
-  const last = next + (number('histories', { least: 1, whole: true }) ?? Number.POSITIVE_INFINITY);
+  const last = next + (number('histories', { min: 1, whole: true }) ?? Number.POSITIVE_INFINITY);
   let broken = 0;
   /** Entries are made one after the other, because all processes end at once when the time is over. */
   let saved = Promise.resolve();
@@ -69,7 +69,7 @@ async function main(): Promise<boolean> {
       next = end;
       for (let from = seed; from < end; ) {
         const seconds = Math.max(1, Math.ceil((endsAt - performance.now()) / 1000));
-        const played = await play({ from, most: end - from, seconds, only }, join(folder, `${index}.json`));
+        const played = await play({ from, max: end - from, seconds, only }, join(folder, `${index}.json`));
         await enter(played);
         if (!played.failed) break;
         from += played.histories;
@@ -94,13 +94,13 @@ function presentCommit(): string {
 
 interface Block {
   from: number;
-  most: number;
+  max: number;
   seconds: number;
   only: string[];
 }
 
-async function play({ from, most, seconds, only }: Block, report: string): Promise<Played> {
-  const options = { seed: from, histories: most, seconds };
+async function play({ from, max, seconds, only }: Block, report: string): Promise<Played> {
+  const options = { seed: from, histories: max, seconds };
   const args = [...Object.entries(options), ...only.map((name) => ['only', name] as const)].flatMap(([name, value]) => [
     `--${name}`,
     String(value),

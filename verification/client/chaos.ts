@@ -54,13 +54,13 @@ async function main(): Promise<boolean> {
     console.log(HELP);
     return true;
   }
-  const atLeastOne = (name: 'seconds' | 'processes' | 'at-once' | 'keys') => number(name, { least: 1 }) ?? 1;
+  const atLeastOne = (name: 'seconds' | 'processes' | 'at-once' | 'keys') => number(name, { min: 1 }) ?? 1;
   const settings = {
     seconds: atLeastOne('seconds'),
     processes: atLeastOne('processes'),
     atOnce: atLeastOne('at-once'),
     keys: atLeastOne('keys'),
-    seed: number('seed', { least: 0 }) ?? Math.floor(Math.random() * 1e6),
+    seed: number('seed', { min: 0 }) ?? Math.floor(Math.random() * 1e6),
     isPlain: values.plain === true,
   };
   console.log(`seed ${settings.seed}`);

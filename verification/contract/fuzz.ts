@@ -29,7 +29,7 @@ async function main(): Promise<boolean> {
   });
   if (values.help) console.log(HELP);
   else if (!existsSync(SCHEMATHESIS)) console.log(`Skipped: there is no ${SCHEMATHESIS}`);
-  else return fuzz(number('seconds', { least: 10, whole: true }) ?? 0, number('seed', { least: 0, whole: true }) ?? 0);
+  else return fuzz(number('seconds', { min: 10, whole: true }) ?? 0, number('seed', { min: 0, whole: true }) ?? 0);
   return true;
 }
 

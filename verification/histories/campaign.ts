@@ -8,8 +8,8 @@ export interface Campaign {
   /** The seed of the first history. Each later history has the next seed. */
   seed: number;
   /** The campaign ends at the first of these two, or up to ten times later if a kind of fault has not struck yet. */
-  mostHistories: number;
-  mostMs: number;
+  maxHistories: number;
+  maxMs: number;
   /** Capabilities to take part; all if there are none. */
   only: readonly string[];
   /** Whether writers of the Rust crate send an unanswered PUT again. */
@@ -32,7 +32,7 @@ export interface Result {
  * emulator, another one goes on.
  */
 export async function run(
-  { seed, mostHistories, mostMs, only, foreignRetries = false }: Campaign,
+  { seed, maxHistories, maxMs, only, foreignRetries = false }: Campaign,
   services: readonly FaultyService[],
 ): Promise<Result> {
   const none = { histories: 0, operations: 0, permits: 0, beyondBound: 0 };
@@ -41,12 +41,12 @@ export async function run(
   // On a slow machine a rare fault may need more time.
   const isOver = () => {
     const tookMs = performance.now() - startedAt;
-    return tookMs > 10 * mostMs || (tookMs > mostMs && (only.length > 0 || missing(result).length === 0));
+    return tookMs > 10 * maxMs || (tookMs > maxMs && (only.length > 0 || missing(result).length === 0));
   };
   let next = 0;
   await Promise.all(
     services.map(async (service) => {
-      while (next < mostHistories && !isOver() && !result.failed) {
+      while (next < maxHistories && !isOver() && !result.failed) {
         const plan = planWorld(seed + next++, only, { foreignRetries });
         const history = await play(plan, service, result.counts).catch((error: Error) => {
           throw new Error(`seed ${plan.seed}: ${error.message}`, { cause: error });

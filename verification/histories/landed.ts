@@ -1,6 +1,6 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
-import { EXECUTION_ROW, placeOf } from '../../shared/locks/line/waiters.ts';
-import { leaseIdOf, requestName } from '../../shared/locks/record/identity.ts';
+import { EXECUTION_ROW, placeKeyOf } from '../../shared/locks/line/waiters.ts';
+import { leaseIdOf, nameOfRequest } from '../../shared/locks/record/identity.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../../shared/locks/record/record.ts';
 import { rateRowOf } from '../../shared/rates/record.ts';
 
@@ -141,7 +141,7 @@ function onRates(
   return [{ what: 'reserved', paidUntil: Number(paid.N), last: last?.S?.replace(/\.s$/, '') ?? '', cap: cap?.S }];
 }
 
-const PLACE = placeOf('');
+const PLACE = placeKeyOf('');
 
 function onPlaces(
   command: string,
@@ -171,7 +171,7 @@ const timesOf = (keep: Item[string] | undefined, awake: Item[string] | undefined
 
 /** The name of the request of a row, as the record has it. */
 const nameOf = (item: Item = {}): string =>
-  requestName({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
+  nameOfRequest({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
 
 /** An assignment of an update, such as `#g0 = :g0`, or the expiry of a record that TTL must not delete before another time. */
 const ASSIGNED = /([#\w]+) = (?:if_not_exists\((\w+), )?(:\w+)/g;

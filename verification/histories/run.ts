@@ -43,21 +43,21 @@ function readCampaign() {
   });
   const unknown = values.only.find((name) => !CAPABILITY_NAMES.includes(name));
   if (unknown !== undefined) throw new Error(`--only must be one of ${CAPABILITY_NAMES.join(', ')}, not '${unknown}'`);
-  const minutes = number('minutes', { least: 0.01 });
-  const seconds = number('seconds', { least: 1 }) ?? 0;
-  const histories = number('histories', { least: 1, whole: true });
+  const minutes = number('minutes', { min: 0.01 });
+  const seconds = number('seconds', { min: 1 }) ?? 0;
+  const histories = number('histories', { min: 1, whole: true });
   return {
     ...values,
-    seed: number('seed', { least: 0, most: HIGHEST_SEED, whole: true }) ?? Math.floor(Math.random() * 2 ** 30),
-    mostMs: (minutes === undefined ? seconds : minutes * 60) * 1000,
-    mostHistories: histories ?? Number.POSITIVE_INFINITY,
+    seed: number('seed', { min: 0, max: HIGHEST_SEED, whole: true }) ?? Math.floor(Math.random() * 2 ** 30),
+    maxMs: (minutes === undefined ? seconds : minutes * 60) * 1000,
+    maxHistories: histories ?? Number.POSITIVE_INFINITY,
     foreignRetries: values['rust-retries'],
     isPart: histories !== undefined || values.only.length > 0,
   };
 }
 
 async function main(): Promise<boolean> {
-  const { help, seed, mostMs, mostHistories, only, report: reportFile, whole, foreignRetries, isPart } = readCampaign();
+  const { help, seed, maxMs, maxHistories, only, report: reportFile, whole, foreignRetries, isPart } = readCampaign();
   if (help) {
     console.log(HELP);
     return true;
@@ -68,7 +68,7 @@ async function main(): Promise<boolean> {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
     // The courses run beside the histories, so that everything takes as long as was asked for.
     const courses = isPart ? [] : playCourses(await faultyService());
-    const result = await run({ seed, mostHistories, mostMs, only, foreignRetries }, services);
+    const result = await run({ seed, maxHistories, maxMs, only, foreignRetries }, services);
     console.log(summary(result));
     if (reportFile !== undefined) await writeFile(reportFile, JSON.stringify(asPlayed({ seed, only }, result)));
     const { failed } = result;

@@ -121,7 +121,7 @@ export async function faultyService(): Promise<FaultyService> {
   const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });
   const durable = new DurableModel();
   const lambda = durableFunctions({ requestHandler: durable as never, signer: unsigned });
-  const questions: Questions = { mostMs: 0 };
+  const questions: Questions = { maxMs: 0 };
   injectIntoLambda(lambda.client, questions);
   const messages: FaultyService['messages'] = { send: () => {} };
   injectIntoStepFunctions(sfn, questions);
@@ -162,7 +162,7 @@ export async function faultyService(): Promise<FaultyService> {
     begin: async (quotas = DEFAULT_QUOTAS) => {
       model.forget();
       durable.forget();
-      questions.mostMs = 0;
+      questions.maxMs = 0;
       present = handlers(loaded, { ...shared, quotas }, locations);
       await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
       await removeObjects(direct.s3, bucket);
@@ -174,7 +174,7 @@ export async function faultyService(): Promise<FaultyService> {
 }
 
 /** A BatchWriteItem takes at most this many items. */
-const MOST_AT_ONCE = 25;
+const MAX_AT_ONCE = 25;
 
 /** Empties a table, which is faster than a new one. */
 async function removeRows(
@@ -187,7 +187,7 @@ async function removeRows(
   for await (const { Items: items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ...keysAlone }))
     keys.push(...items);
   while (keys.length > 0) {
-    const requests = keys.splice(0, MOST_AT_ONCE).map((Key) => ({ DeleteRequest: { Key } }));
+    const requests = keys.splice(0, MAX_AT_ONCE).map((Key) => ({ DeleteRequest: { Key } }));
     await dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [table]: requests } }));
   }
 }

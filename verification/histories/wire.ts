@@ -27,7 +27,7 @@ interface Store {
 
 /** By how many milliseconds an answer about an execution may be late. 0 while Step Functions and Lambda are not slow. */
 export interface Questions {
-  mostMs: number;
+  maxMs: number;
 }
 
 /** The name of the fault that strikes only questions about executions. */
@@ -293,11 +293,11 @@ class Request {
   }
 
   #questionLateMs(): number {
-    const { mostMs = 0 } = this.#questions ?? {};
-    if (mostMs === 0 || !/^(DescribeExecution|GetDurableExecution)$/.test(this.#command)) return 0;
+    const { maxMs = 0 } = this.#questions ?? {};
+    if (maxMs === 0 || !/^(DescribeExecution|GetDurableExecution)$/.test(this.#command)) return 0;
     this.#sender.faults.note('questionLate');
     this.#sender.entry.faults.push(QUESTION_LATE);
-    return this.#sender.faults.between(0, mostMs);
+    return this.#sender.faults.between(0, maxMs);
   }
 
   #latency(): number {

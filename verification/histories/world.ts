@@ -130,11 +130,11 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
     steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
   }
   const numbered = steps.map((step, id) => ({ ...step, id }));
-  return { seed, facts, clocks, maxHeldCalls: mostHeldCalls(seed), callers: all, steps: numbered };
+  return { seed, facts, clocks, maxHeldCalls: maxHeldCalls(seed), callers: all, steps: numbered };
 }
 
 /** Has its own random numbers, so that everything else stays the same for a seed. */
-function mostHeldCalls(seed: number): number | undefined {
+function maxHeldCalls(seed: number): number | undefined {
   const random = seededRandom(seed ^ 0x3c6ef372);
   return random() < 0.2 ? undefined : Math.floor(7 * random());
 }
@@ -165,7 +165,7 @@ function planGuests(seed: number, names: readonly string[], only: readonly strin
 function planClock(random: () => number, withinBound: boolean): ClockPlan {
   const [offset, drift] = withinBound ? [MAX_OFFSET_MS, MAX_DRIFT] : [OFFSET_BEYOND_MS, DRIFT_BEYOND];
   // mistakes show at the extremes
-  const around = (most: number) => (random() < 0.3 ? Math.sign(random() - 0.5) * most : (random() * 2 - 1) * most);
+  const around = (max: number) => (random() < 0.3 ? Math.sign(random() - 0.5) * max : (random() * 2 - 1) * max);
   const steps = random() < 0.2 ? [{ atMs: random() * 30_000, offsetMs: around(offset) }] : [];
   return { offsetMs: around(offset), rate: 1 + around(drift), steps };
 }
@@ -177,12 +177,12 @@ function planClock(random: () => number, withinBound: boolean): ClockPlan {
 function setOftenByChance(seed: number, clocks: ClockPlan[], withinBound: boolean): void {
   const random = seededRandom(seed ^ 0x1b873593);
   if (random() >= 0.4) return;
-  const most = withinBound ? MAX_OFFSET_MS : OFFSET_BEYOND_MS;
+  const max = withinBound ? MAX_OFFSET_MS : OFFSET_BEYOND_MS;
   const meanMs = random() < 0.5 ? 300 : 3000;
   for (const { steps } of clocks) {
     let side = random() < 0.5 ? 1 : -1;
     for (let atMs = 2 * meanMs * random(); atMs < 40_000; atMs += 2 * meanMs * random()) {
-      steps.push({ atMs, offsetMs: side * most * (random() < 0.5 ? 1 : random()) });
+      steps.push({ atMs, offsetMs: side * max * (random() < 0.5 ? 1 : random()) });
       side = -side;
     }
   }

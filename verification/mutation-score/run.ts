@@ -36,7 +36,7 @@ Entries of equivalent.json whose text has left the source are deleted at the end
 const LINES_AT_ONCE = 1300;
 
 /** With how many tests a mutant is tried. Further tests would seldom catch it, and `--open` tries all of them. */
-const MOST_TESTS = 60;
+const MAX_TESTS = 60;
 
 /** A folder of shared/, or `expired`: the files of several folders that judge whether a record has expired. */
 type Room = (typeof CAPABILITIES)[number] | 'expired';
@@ -74,7 +74,7 @@ async function main(): Promise<void> {
     help: { type: 'boolean', short: 'h', default: false },
   });
   if (values.help) return console.log(HELP);
-  const patienceMs = 1000 * (number('patience', { least: 1, most: 3600 }) ?? 15);
+  const patienceMs = 1000 * (number('patience', { min: 1, max: 3600 }) ?? 15);
   process.chdir(resolve(import.meta.dirname, '../..'));
   const files = globSync(`shared/{${CAPABILITIES}}/**/*.ts`).sort();
   const report = await readReport();
@@ -87,8 +87,8 @@ async function main(): Promise<void> {
       const testFiles = testsOf(group).filter((file) => has(file, values.tests));
       const mutate = values.open ? placesOf(group, report, values['timed-out']) : group;
       if (mutate.length === 0 || testFiles.length === 0) continue; // with no files at all, Vitest would run every test
-      const most = values.open ? Number.POSITIVE_INFINITY : MOST_TESTS;
-      const found = await runStryker({ mutate, testFiles, most, patienceMs });
+      const max = values.open ? Number.POSITIVE_INFINITY : MAX_TESTS;
+      const found = await runStryker({ mutate, testFiles, max, patienceMs });
       for (const file of group) {
         const mutants = found[file] ?? [];
         const before = report[file];

@@ -30,7 +30,7 @@ export interface Job {
   mutate: string[];
   testFiles: string[];
   /** How many tests each mutant meets at most. */
-  most: number;
+  max: number;
   /** How much longer than usual its tests may take, in ms. */
   patienceMs: number;
 }
@@ -38,7 +38,7 @@ export interface Job {
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Runs Stryker once. @throws Error if it ends without a report */
-export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): Promise<Mutants> {
+export async function runStryker({ mutate, testFiles, max, patienceMs }: Job): Promise<Mutants> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutation-score-'));
   // One process waits while a mutant hangs in another.
   const concurrency = availableParallelism() + 1;
@@ -61,7 +61,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     concurrency,
     timeoutMS: patienceMs,
     // The limit is a share of the time of all tests that run a mutant, even if it is tried with fewer.
-    timeoutFactor: Number.isFinite(most) ? 0.3 : 1.5,
+    timeoutFactor: Number.isFinite(max) ? 0.3 : 1.5,
     dryRunTimeoutMinutes: 30,
     mutate,
     testFiles,
@@ -92,7 +92,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
       env: {
         ...process.env,
         MUTATION_SCORE: JSON.stringify(provided),
-        MUTATION_TESTS: String(most),
+        MUTATION_TESTS: String(max),
         // Stryker shows nothing of what its workers print.
         MUTATION_DOUBTS: doubts,
         SEED: '1',

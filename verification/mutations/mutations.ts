@@ -297,8 +297,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no key is stuck',
     changes: [
       change(
-        'record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now &&',
-        'record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= 0 &&',
+        'record.entries.filter((entry) => takeOverAt(entry, clockSkewMs) <= now &&',
+        'record.entries.filter((entry) => takeOverAt(entry, clockSkewMs) <= 0 &&',
       ),
     ],
     only: 'queue',
@@ -370,7 +370,9 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the clean-up deletes what is younger than fences are kept',
     promise: 'the clean-up removes no live record',
-    changes: [change('Math.max(asked, fenceRetentionSeconds)', 'Math.min(asked, fenceRetentionSeconds)')],
+    changes: [
+      change('Math.max(olderThanSeconds, fenceRetentionSeconds)', 'Math.min(olderThanSeconds, fenceRetentionSeconds)'),
+    ],
     only: 'expiry',
   },
   {
@@ -441,10 +443,10 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no key is stuck',
     changes: [
       change(
-        `canBeHadAlone(cut),
+        `isFreeForExclusive(cut),
     isNotRemembered(name),
     isNotDone`,
-        `canBeHadAlone(0),
+        `isFreeForExclusive(0),
     isNotRemembered(name),
     isNotDone`,
       ),
@@ -484,7 +486,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the mark goes without regard to callers that sleep',
     promise: 'the mark stays while a place is live',
-    changes: [change("if (judgement === 'asleep') return {", "if (judgement === 'asleep' && !line) return {")],
+    changes: [change("if (judgement === 'asleep')", "if (judgement === 'asleep' && !found)")],
     only: 'queue',
   },
   {
@@ -553,7 +555,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a hand-off does not ask for the cap',
     promise: 'no caller is granted the key while its cap is reached',
     changes: [
-      change('const grant = { ...asked, room: roomUnder(cap, asked) };', 'const grant = asked;'),
+      change('const grant = { ...newGrant, room: roomUnder(cap, newGrant) };', 'const grant = newGrant;'),
       change('const cap = known && capAt(known, {', 'const cap = known && !line && capAt(known, {'),
       change(
         'hasRoomAsSeen(line.record, room), underCap, ...areAsSeen',
@@ -581,7 +583,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a moved waiter stays first after its grant',
     promise: 'a moved waiter comes first once',
-    changes: [change('remove: movedNoMore(moved)', 'remove: []')],
+    changes: [change('remove: movedToRemove(moved)', 'remove: []')],
     only: 'queue',
   },
   {

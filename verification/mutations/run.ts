@@ -33,7 +33,7 @@ const PARTS = [
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /** How long histories may take to show a break. Most show it in seconds. */
-const MOST_SECONDS = 300;
+const MAX_SECONDS = 300;
 
 async function main(): Promise<boolean> {
   const { values, number } = readOptions({
@@ -48,9 +48,9 @@ async function main(): Promise<boolean> {
   }
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
   if (chosen.length === 0) throw new Error(`no mutation has '${values.only}' in its name`);
-  const seed = number('seed', { least: 0, whole: true }) ?? 1;
-  const most = number('some', { least: 1, whole: true }) ?? chosen.length;
-  const tried = drawn(chosen, { most, seed });
+  const seed = number('seed', { min: 0, whole: true }) ?? 1;
+  const max = number('some', { min: 1, whole: true }) ?? chosen.length;
+  const tried = drawn(chosen, { max, seed });
   const stores = await startStores();
   try {
     let survivors = 0;
@@ -68,10 +68,10 @@ async function main(): Promise<boolean> {
   }
 }
 
-function drawn(mutations: Mutation[], { most, seed }: { most: number; seed: number }): Mutation[] {
+function drawn(mutations: Mutation[], { max, seed }: { max: number; seed: number }): Mutation[] {
   const random = seededRandom(seed);
   const lots = mutations.map((mutation) => ({ mutation, lot: random() })).toSorted((one, other) => one.lot - other.lot);
-  return lots.slice(0, most).map(({ mutation }) => mutation);
+  return lots.slice(0, max).map(({ mutation }) => mutation);
 }
 
 /** The history that showed the break, or why none did. */
@@ -104,7 +104,7 @@ async function apply({ changes }: Mutation, copy: string): Promise<void> {
 /** Plays histories until one breaks the promise. A mutation may break other promises too, in earlier histories. */
 async function search(copy: string, { promise, only }: Mutation, from: number): Promise<Outcome> {
   const others = new Set<string>();
-  const endsAt = performance.now() + MOST_SECONDS * 1000;
+  const endsAt = performance.now() + MAX_SECONDS * 1000;
   for (let seed = from; performance.now() < endsAt; ) {
     const seconds = String(Math.max(1, Math.ceil((endsAt - performance.now()) / 1000)));
     const args = ['--only', only, '--whole', '--seconds', seconds, '--seed', String(seed)];

@@ -31,7 +31,7 @@ export function slotOf(args: Arguments): Slot | undefined {
   const per = args.text('once-per');
   const zone = args.text('zone');
   const slot = args.text('slot');
-  const keepSeconds = args.seconds('keep', { least: 2, whole: true });
+  const keepSeconds = args.seconds('keep', { min: 2, whole: true });
   if (per === undefined && slot === undefined) {
     if (keepSeconds ?? zone) throw misuse('--keep and --zone need --once-per or --slot');
     return undefined;
@@ -72,12 +72,12 @@ interface HoldOptions {
  */
 export async function acquireForCommand(
   service: Service,
-  asked: HoldOptions,
+  holdOptions: HoldOptions,
   output: Output,
 ): Promise<CommandHold | Exclude<Begun, BegunRun>> {
   const startedAt = moment(systemSurroundings);
-  const hold = await acquireLeaseOrSlot(service, asked, output);
-  const { rates, options } = asked;
+  const hold = await acquireLeaseOrSlot(service, holdOptions, output);
+  const { rates, options } = holdOptions;
   if ('outcome' in hold || rates.length === 0) return hold;
   output.progress.show(`waiting for a start of ${options.key}`);
   const { waitMs, signal } = options;
@@ -100,8 +100,8 @@ async function acquireLeaseOrSlot(
     return { lease, end };
   }
   const { key, ttlSeconds, waitMs, holder, data, signal } = options;
-  const asked = { ttlSeconds, waitMs, holder, signal, ...(data !== undefined && { data }), ...slot };
-  const begun = await service.begin(key, asked);
+  const onceOptions = { ttlSeconds, waitMs, holder, signal, ...(data !== undefined && { data }), ...slot };
+  const begun = await service.begin(key, onceOptions);
   if (begun.outcome !== 'run') return begun;
   const { run } = begun;
   const lease = Object.assign(run, { all: [run] });
@@ -120,7 +120,7 @@ async function complete(begun: BegunRun, output: Output): Promise<boolean> {
     return true;
   } catch (error) {
     if (!isHoldfastError(error, 'LeaseLost')) throw error;
-    output.note(`the lease of ${begun.run.key} is lost (${error.reason}): its slot is not done by this command`);
+    output.note(`the lease of ${begun.run.key} is lost (${error.reason}): this command did not complete the slot`);
     return false;
   }
 }

@@ -36,7 +36,7 @@ broken: the command prints who holds the lease, and the command that ends the le
   example: 'holdfast break nightly-report --fence 1795215137091',
   async run(call) {
     const { arguments: args, output, connect } = call;
-    const fence = args.number('fence', { least: 0, whole: true });
+    const fence = args.number('fence', { min: 0, whole: true });
     if (fence === undefined)
       throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
     const wait = !args.is('now') && { wait: true };

@@ -70,7 +70,7 @@ function requestOf(args: Arguments): RequestOf<'capKey'> {
   const texts = args.all('rate');
   const rates = texts.length > 0 ? cappedRates(texts) : word === 'none' && !kind ? null : undefined;
   const reason = args.text('reason');
-  const forSeconds = args.seconds('for', { least: 1, most: MAX_SECONDS, whole: true });
+  const forSeconds = args.seconds('for', { min: 1, max: MAX_SECONDS, whole: true });
   if (limit === undefined && rates === undefined) throw misuse('name a cap: a number, none, or --rate');
   if (kind && (limit || rates)) throw misuse('--kind once takes 0 or none, and no --rate');
   const lifts = limit == null && !rates;

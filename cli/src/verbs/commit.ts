@@ -112,7 +112,7 @@ function metadata(args: Arguments) {
 }
 
 function waitSeconds(args: Arguments) {
-  const seconds = args.seconds('wait', { least: 0, most: 20 });
+  const seconds = args.seconds('wait', { min: 0, max: 20 });
   return seconds === undefined ? {} : { waitSeconds: seconds };
 }
 

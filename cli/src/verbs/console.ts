@@ -23,7 +23,7 @@ export const consoleVerb: Verb = {
     const { endpoint, namespace } = settings();
     const token = newToken();
     const options = { endpoint, namespace, token, write: args.is('write'), local: isLocal(endpoint) };
-    const port = args.number('port', { least: 0, most: 65_535, whole: true }) ?? 0;
+    const port = args.number('port', { min: 0, max: 65_535, whole: true }) ?? 0;
     const { url, stop } = await startConsole({ ...options, port, transport: transportFor(settings()) }).catch(
       ({ code }: NodeJS.ErrnoException) => {
         throw misuse(`port ${port} ${code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`}: give --port`);

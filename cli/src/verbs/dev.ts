@@ -32,7 +32,7 @@ environment variables: docs/configuration.md, "Settings of the local stack".`,
   },
   example: 'holdfast dev',
   async run({ arguments: args, output }) {
-    const port = args.number('port', { least: 1, most: 65_531, whole: true });
+    const port = args.number('port', { min: 1, max: 65_531, whole: true });
     const file = installed() ?? (await download(output));
     const program: { startStack: typeof startStack } = await import(pathToFileURL(file).href);
     const files = { durable: args.all('durable'), functions: args.all('function') };

@@ -112,7 +112,7 @@ export const clean: Verb = {
   async run({ arguments: args, output, connect }) {
     const service = connect();
     const kinds = args.all('kind') as Kind[];
-    const olderThanSeconds = args.seconds('older-than', { least: 0, whole: true });
+    const olderThanSeconds = args.seconds('older-than', { min: 0, whole: true });
     let reportId = args.text('report');
     const dryRun = !args.is('yes');
     const request = {

@@ -37,7 +37,7 @@ export function acquireOptions(args: Arguments) {
   const data = args.json('data');
   const waitMs = waitSeconds(args) * 1000;
   return {
-    ttlSeconds: args.seconds('ttl', { least: 2, most: 86_400 }) ?? 60,
+    ttlSeconds: args.seconds('ttl', { min: 2, max: 86_400 }) ?? 60,
     waitMs,
     replace: replaceOption(args, waitMs),
     holder: args.text('holder'),
@@ -47,8 +47,8 @@ export function acquireOptions(args: Arguments) {
 }
 
 function permitOptions(args: Arguments): PermitOptions {
-  const limit = args.number('limit', { least: 1, most: MAX_PERMITS, whole: true });
-  const weight = args.number('weight', { least: 1, most: limit ?? MAX_PERMITS, whole: true });
+  const limit = args.number('limit', { min: 1, max: MAX_PERMITS, whole: true });
+  const weight = args.number('weight', { min: 1, max: limit ?? MAX_PERMITS, whole: true });
   const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
   if (exclusive && (shared || limit || weight)) throw misuse('--exclusive excludes --shared, --limit and --weight');
   if (weight && !limit && !shared) throw misuse('--weight needs --limit or --shared');
@@ -70,11 +70,11 @@ function replaceOption(args: Arguments, waitMs: number): 'waiting' | 'running' |
 export function waitSeconds(args: Arguments): number {
   return args.text('wait') === 'forever'
     ? Number.POSITIVE_INFINITY
-    : (args.seconds('wait', { least: 0, or: 'forever' }) ?? 0);
+    : (args.seconds('wait', { min: 0, or: 'forever' }) ?? 0);
 }
 
 export const heldExitCode = (args: Arguments): number | undefined =>
-  args.number('held-exit-code', { least: 0, most: 255, whole: true });
+  args.number('held-exit-code', { min: 0, max: 255, whole: true });
 
 /**
  * The line to print if an acquisition or a reservation was refused, and the exit code.

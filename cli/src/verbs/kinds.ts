@@ -44,7 +44,7 @@ export async function listKind({ arguments: args, output, connect }: Call, name:
   for (const option of NOT_LISTED)
     if (args.is(option) || args.text(option) !== undefined)
       throw misuse(`--kind ${name} and --${option} exclude each other`);
-  const most = args.number('limit', { least: 1, most: 1000, whole: true }) ?? Number.POSITIVE_INFINITY;
+  const most = args.number('limit', { min: 1, max: 1000, whole: true }) ?? Number.POSITIVE_INFINITY;
   const [prefix] = args.words;
   const kind = KINDS[name];
   const rows: Key[] = [];

@@ -65,7 +65,7 @@ export const heartbeat: Verb = {
   example: 'holdfast heartbeat "$lease"',
   async run({ arguments: args, output, connect, settings }) {
     const { key, leaseId } = readLeaseFile(args.word(0), settings());
-    const ttlSeconds = args.seconds('ttl', { least: 2, most: 86_400 });
+    const ttlSeconds = args.seconds('ttl', { min: 2, max: 86_400 });
     const grant = await connect().call('heartbeat', { key, leaseId, ...(ttlSeconds !== undefined && { ttlSeconds }) });
     const { leaseId: _, version: __, ...shared } = grant;
     if (output.isJson) output.json(shared);

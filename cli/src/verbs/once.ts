@@ -39,7 +39,7 @@ With --rate the next caller may start at once. Callers that have a start keep it
     if (args.is('rate')) return forgetRate(call);
     const key = args.word(0);
     const service = connect();
-    const fence = args.number('fence', { least: 0, whole: true }) ?? (await service.readOnce(key)).fence;
+    const fence = args.number('fence', { min: 0, whole: true }) ?? (await service.readOnce(key)).fence;
     if (fence === null) throw new Failure(`no caller has begun a slot of ${key}`, EXIT.refused);
     const answer = await service.call('onceForget', { key, fence });
     if (output.isJson) output.json(answer);

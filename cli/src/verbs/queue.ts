@@ -28,7 +28,7 @@ export const queue: Verb = {
   notes: 'The exit code is 1 if the key has neither a record nor a line.',
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
-    const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
+    const limit = args.number('limit', { min: 1, max: 1000, whole: true }) ?? 1000;
     const read = await connect().readKey(args.word(0), { waiters: true, limit });
     const code = read.hasRecord || read.waiting > 0 ? 0 : EXIT.refused;
     if (output.isJson) {

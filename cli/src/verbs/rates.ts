@@ -30,7 +30,7 @@ export function ratesOf(texts: readonly string[]): Rate[] {
 
 /** Adds the options `--units`, `--burst` and `--name`. @throws Failure if there are several rates */
 function withOptions(rates: Rate[], args: Arguments): Rate[] {
-  const [units, burst] = ['units', 'burst'].map((option) => args.number(option, { least: 1, whole: true }));
+  const [units, burst] = ['units', 'burst'].map((option) => args.number(option, { min: 1, whole: true }));
   const name = args.text('name');
   const own = { ...(units && { units }), ...(burst && { burst }), ...(name && { name }) };
   const [option] = Object.keys(own);

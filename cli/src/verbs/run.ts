@@ -124,8 +124,8 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
 const lostKey = ({ all }: CommandLease): string | undefined => all.find(({ lost }) => lost)?.key;
 
 function graceSeconds(args: Arguments, ttlSeconds: number): number {
-  const most = ttlSeconds / 3;
-  return args.seconds('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
+  const max = ttlSeconds / 3;
+  return args.seconds('grace', { min: 0, max }) ?? Math.min(GRACE_SECONDS, max);
 }
 
 /** The environment of the command. It lacks the lease id, because any process of the command could pass that proof on. */

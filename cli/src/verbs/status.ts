@@ -50,7 +50,7 @@ holdfast queue KEY shows all holders.`,
       return 0;
     }
     const listing = listingOf(args);
-    const pauseMs = (args.number('interval', { least: 0.1, most: 3600 }) ?? 2) * 1000;
+    const pauseMs = (args.number('interval', { min: 0.1, max: 3600 }) ?? 2) * 1000;
     if (args.is('watch')) return watch(call, listing, pauseMs);
     if (args.text('interval') !== undefined) throw misuse('--interval needs --watch');
     if (output.isJson && !listing.sort) for await (const row of rowsOf(connect(), listing)) output.json(row);
@@ -70,13 +70,13 @@ interface Listing {
 function listingOf(args: Arguments): Listing {
   const [prefix] = args.words;
   const holder = args.text('holder');
-  const asked = args.text('state') as (typeof STATES)[number] | undefined;
-  if (asked && args.is('all')) throw misuse('--all and --state exclude each other');
-  const state = args.is('all') ? undefined : (asked ?? 'active');
+  const option = args.text('state') as (typeof STATES)[number] | undefined;
+  if (option && args.is('all')) throw misuse('--all and --state exclude each other');
+  const state = args.is('all') ? undefined : (option ?? 'active');
   return {
     filter: { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }) },
     sort: (args.text('sort') as Sort | undefined) ?? (args.is('json') && !args.is('watch') ? undefined : 'key'),
-    limit: args.number('limit', { least: 1, most: MAX_LISTED, whole: true }),
+    limit: args.number('limit', { min: 1, max: MAX_LISTED, whole: true }),
   };
 }
 
@@ -103,9 +103,9 @@ async function read(service: Service, listing: Listing): Promise<Read> {
 async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
   const most = limit === undefined ? Number.POSITIVE_INFINITY : limit + more;
   const isSorted = sort !== undefined && (sort === 'expiry' || limit !== undefined);
-  const { state: asked, ...others } = filter;
-  const isCapped = asked === 'capped';
-  const state = isCapped ? 'active' : asked;
+  const { state: chosen, ...others } = filter;
+  const isCapped = chosen === 'capped';
+  const state = isCapped ? 'active' : chosen;
   const own = { ...(state && { state }), ...(isSorted && { sort }) };
   const request = { ...others, ...own, limit: isCapped ? MAX_LISTED : Math.min(most, MAX_LISTED) };
   let count = 0;

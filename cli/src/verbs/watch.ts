@@ -24,10 +24,10 @@ export const watch: Verb = {
   example: 'holdfast watch nightly-report --until free',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
-    const pauseMs = (args.seconds('interval', { least: 0.1, most: 3600 }) ?? 1) * 1000;
+    const pauseMs = (args.seconds('interval', { min: 0.1, max: 3600 }) ?? 1) * 1000;
     const until = args.text('until');
     const service = connect({ onRetry: undefined });
-    const end = performance.now() + (args.seconds('timeout', { least: 0 }) ?? Number.POSITIVE_INFINITY) * 1000;
+    const end = performance.now() + (args.seconds('timeout', { min: 0 }) ?? Number.POSITIVE_INFINITY) * 1000;
     let seen = '';
     for (let failed = false; ; ) {
       try {

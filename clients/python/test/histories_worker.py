@@ -159,8 +159,8 @@ def obey(command: Mapping[str, Any]) -> Json:
     session.clock.now = tuple(command["now"])
     present[:] = [session]
     if begin:
-        asked = acquisition(session.core, begin["key"], begin["holder"], begin["options"])
-        return session.play(asked.steps())
+        acquiring = acquisition(session.core, begin["key"], begin["holder"], begin["options"])
+        return session.play(acquiring.steps())
     if "answer" in command:
         return session.answered(command["answer"])
     if "beaten" in command:

@@ -14,17 +14,17 @@ Answer = tuple[int, "bytes | dict[str, Any]"]
 
 
 class Service:
-    """Grants every lease, unless a test gives another answer. `asked` lists the calls with their requests."""
+    """Grants every lease, unless a test gives another answer. `received` lists the calls with their requests."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.received: list[tuple[str, dict[str, Any]]] = []
         self.headers: list[dict[str, str]] = []
         self.answers: dict[str, Callable[[dict[str, Any]], Answer]] = {}
         self.url = ""
 
     def calls(self, name: str) -> list[dict[str, Any]]:
         """The requests of one call."""
-        return [request for call, request in self.asked if call == name]
+        return [request for call, request in self.received if call == name]
 
     def answer(self, call: str, request: dict[str, Any]) -> Answer:
         if call in self.answers:
@@ -45,7 +45,7 @@ def serving() -> Iterator[Service]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             call, request = self.path.split("?")[0].rsplit("/", 1)[-1], json.loads(body or b"{}")
-            service.asked.append((call, request))
+            service.received.append((call, request))
             service.headers.append({"path": self.path, **{name.lower(): text for name, text in self.headers.items()}})
             status, answer = service.answer(call, request)
             text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()

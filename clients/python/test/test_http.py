@@ -148,7 +148,7 @@ def test_the_signature_covers_the_headers_that_arrive(service: Service) -> None:
 
     credentials = botocore.Credentials("AKIDEXAMPLE", "secret", "session")
     Holdfast(service.url, credentials=credentials, region="eu-west-1").acquire("k", data={"a": "ü"})
-    (headers,), ((_, request),) = service.headers, service.asked
+    (headers,), ((_, request),) = service.headers, service.received
     signed = headers["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
     again = AWSRequest(
         "POST", service.url + headers["path"], {name: headers[name] for name in signed if name != "host"}

@@ -247,13 +247,13 @@ class Played:
             time.sleep(0.02)
 
     def _call(self, operation: str, fields: dict[str, Any]) -> Any:
-        asked = {name: self._value(value) for name, value in fields.items()}
-        key = asked.get("key", "k")
-        asked["key"] = key and self._prefix + key
+        request = {name: self._value(value) for name, value in fields.items()}
+        key = request.get("key", "k")
+        request["key"] = key and self._prefix + key
         if operation in ("acquire", "onceBegin", "rateReserve"):
-            asked = {**A, "requestId": uuid.uuid4().hex, **asked}
+            request = {**A, "requestId": uuid.uuid4().hex, **request}
         try:
-            return self._service(operation, asked, 30.0, None)
+            return self._service(operation, request, 30.0, None)
         except HoldfastError as error:
             return {name: error.fields[name] for name in error.fields if name not in ("detail", "issues", "status")}
 

@@ -325,7 +325,7 @@ def test_an_interrupt_at_any_line_of_a_block_leaves_no_grant_behind(service: Ser
 
     open_at = []
     for at in range(1, 1000, 7):
-        service.asked.clear()
+        service.received.clear()
         left = at
         sys.settrace(trace)
         try:

@@ -73,7 +73,7 @@ const MAX_WAIT_SECONDS = 20;
 const MAX_SLEEP_MS = 300_000;
 
 /** How long the service may take to answer on top of the wait inside the call, in milliseconds. */
-const ANSWER_MS = 10_000;
+const MAX_ANSWER_MS = 10_000;
 
 /** The message of the error after which the client asks for a new grant. */
 const GONE = 'the grant ended before the answer';
@@ -102,9 +102,9 @@ export const acquireOrReadSlot = (
 ): Promise<Lease | SlotAnswer> =>
   // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
-    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, once, waitUntil, ...asked } = options;
+    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, once, waitUntil, ...terms } = options;
     assertTimes(options);
-    const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
+    const request = { ...terms, key, holder: terms.holder ?? defaultHolder } as Request;
     // V8 follows a chain of `then`, so that the stack trace of an error ends in the program of the caller.
     const asking = tryUntilGranted(core, request, options)
       .then((got): unknown => (signal?.aborted && 'release' in got ? got.release() : resolve(got)))
@@ -200,7 +200,7 @@ async function tryToAcquire(acquisition: Acquisition, waitSeconds: number): Prom
 
 async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt: Moment): Promise<Grant> {
   const { core, request, options, requestId, retryWith } = acquisition;
-  const ms = waitSeconds * 1000 + ANSWER_MS;
+  const ms = waitSeconds * 1000 + MAX_ANSWER_MS;
   const operation = options.once ? 'onceBegin' : 'acquire';
   const maySleep = waitSeconds > 0 && !options.once && options.fair !== false;
   const sleepMs = maySleep ? Math.max(0, Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(acquisition)))) : undefined;

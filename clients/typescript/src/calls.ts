@@ -62,8 +62,8 @@ export class Calls {
   park(request: ParkRequest, options?: CallOptions) {
     // The callback id names the request, so that a submitter that runs again sends the same request.
     const own = 'callbackId' in request && { requestId: undefined };
-    const asked = { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>;
-    return this.call('acquire', asked, options) as Promise<Schemas['Parked']>;
+    const parkRequest = { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>;
+    return this.call('acquire', parkRequest, options) as Promise<Schemas['Parked']>;
   }
 
   /**

@@ -25,7 +25,7 @@ const CAN_STREAM = 'process' in globalThis && !('Deno' in globalThis);
 async function sendable(content: Content, sizeBytes = 0): Promise<Upload> {
   if (content instanceof Blob) return content;
   if (!(content instanceof ReadableStream)) return new Blob([content]);
-  return CAN_STREAM && sizeBytes > MAX_BODY_BYTES ? content : new Response(ofLength(content, sizeBytes)).blob();
+  return CAN_STREAM && sizeBytes > MAX_BODY_BYTES ? content : new Response(checkLength(content, sizeBytes)).blob();
 }
 
 /** The content fields of a commit: `body` if the content is small enough, otherwise the `source` that was uploaded. */
@@ -41,7 +41,7 @@ export async function contentFieldsOf(
 }
 
 /** Passes a stream on, and fails unless it has exactly `sizeBytes` bytes. 0 allows up to 16 MiB. The signal cancels the stream. */
-function ofLength(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
+function checkLength(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
   let bytes = 0;
   const fail = (message: string) => {
     throw invalidRequest('sizeBytes', `the stream ${message}`);
@@ -83,6 +83,6 @@ export async function upload(
   if (!blob) limits.timeoutMs = 0;
   // `slice` drops the type of the Blob, which `fetch` would send in place of the signed content type.
   const body = (signal: AbortSignal) =>
-    whole instanceof Blob ? whole.slice() : ofLength(whole, sizeBytes ?? 0, signal);
+    whole instanceof Blob ? whole.slice() : checkLength(whole, sizeBytes ?? 0, signal);
   return put({ ...limits, surroundings, staged, body, fetch: send });
 }

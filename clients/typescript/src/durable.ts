@@ -277,7 +277,7 @@ async function waitInLine(
     ttlSeconds,
     graceSeconds = 900,
     bound = ttlSeconds === undefined,
-    ...asked
+    ...terms
   } = entry;
   if (!bound) ctx.logger.warn(`the lease of ${key} expires after its ttl, unless check() extends it`);
   const [grant, callbackId] = await ctx.createCallback(nameOf('lease', key), {
@@ -287,7 +287,7 @@ async function waitInLine(
   const request = {
     ...{ key, holder, callbackId, parkSeconds, execution: ctx.executionContext.durableExecutionArn },
     ...(bound && { bound }),
-    ...{ ttlSeconds, graceSeconds, ...asked },
+    ...{ ttlSeconds, graceSeconds, ...terms },
   } as Parameters<Holdfast['park']>[0];
   const park = async () => {
     await holdfast.park(request, { timeoutMs: STEP_MS });

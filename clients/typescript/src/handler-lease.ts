@@ -130,14 +130,14 @@ export async function take<Taken extends object = Lease>(
     ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
     execution,
     onSuperseded: _,
-    ...asked
+    ...terms
   } = options;
   const { surroundings } = holdfast.core;
   const rest: Promise<unknown>[] = [];
   let asking: Promise<Taken> | undefined;
   const start = (signal: AbortSignal) => {
     asking = holdfast[method](key, {
-      ...asked,
+      ...terms,
       ttlSeconds,
       execution: byEvent(execution, event),
       waitMs: maxWaitMs(options, leftMs),

@@ -81,7 +81,7 @@ export class MemoryOnce {
   }
 
   #begin(request: BeginRequest & { slot: string }, waitedMs: number): AnswerOf<'onceBegin'> {
-    const { slot, inputHash, per, zone, keepSeconds, waitSeconds, ...asked } = request;
+    const { slot, inputHash, per, zone, keepSeconds, waitSeconds, ...grantRequest } = request;
     const { key } = this;
     const last = this.#last;
     const isOwn = last?.request.requestId === request.requestId && last?.request.holder === request.holder;
@@ -99,7 +99,10 @@ export class MemoryOnce {
       return { outcome: 'done', key, slot, result: done.result, ...by };
     }
     const lockRequestId = isOwn && last ? last.lockRequestId : this.#surroundings.uuid();
-    const { limitChanged, ...grant } = this.lock.acquire({ ...asked, requestId: lockRequestId } as AcquireRequest);
+    const { limitChanged, ...grant } = this.lock.acquire({
+      ...grantRequest,
+      requestId: lockRequestId,
+    } as AcquireRequest);
     const keepMs = Math.max(
       1000 * keepSecondsOf(termsOf(request)),
       (this.#done?.keepUntil ?? 0) - this.#surroundings.wall(),

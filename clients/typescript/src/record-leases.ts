@@ -56,9 +56,9 @@ export const leasedRecords =
           if (!rates) return;
           const { key, holder, signal } = lease;
           const timeoutMs = Math.max(0, Math.min(options.timeoutMs ?? 30_000, left() / 3));
-          const asked = { rates, settle, holder, signal, timeoutMs, waitMs: waitLeftMs() };
+          const rateOptions = { rates, settle, holder, signal, timeoutMs, waitMs: waitLeftMs() };
           try {
-            Object.assign(lease, { settle: (await options.holdfast.rate(key, asked)).settle });
+            Object.assign(lease, { settle: (await options.holdfast.rate(key, rateOptions)).settle });
           } catch (error) {
             if (isHeld(error)) await hook(defer, record, error.retryAfterMs);
             throw error;

@@ -64,9 +64,9 @@ export class MemoryService {
    * @example
    * const release = service.hold('nightly', { holder: 'other' });
    */
-  hold(key: string, { holder = 'another', ttlSeconds = YEAR_SECONDS, ...asked }: HoldOptions = {}): () => void {
+  hold(key: string, { holder = 'another', ttlSeconds = YEAR_SECONDS, ...terms }: HoldOptions = {}): () => void {
     const one = this.#key(key);
-    const { leaseId } = one.acquire({ ...asked, key, holder, ttlSeconds, requestId: this.#surroundings.uuid() });
+    const { leaseId } = one.acquire({ ...terms, key, holder, ttlSeconds, requestId: this.#surroundings.uuid() });
     return () => one.release(leaseId);
   }
 

@@ -2,12 +2,18 @@ import type { Json } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { addRetryWith } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
-import { canSleep, DEFAULT_PARK_SECONDS, deadlineOf, isBackInLine, type LeaseDependencies } from '../dependencies.ts';
+import {
+  canSleep,
+  DEFAULT_PARK_SECONDS,
+  deadlineOf,
+  type LeaseDependencies,
+  namesEarlierTicket,
+} from '../dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts';
 import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
 import { firstTry } from '../record/first-try.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, MAX_PERMITS, requestName } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, MAX_PERMITS, nameOfRequest } from '../record/identity.ts';
 import { grantView, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type GrantOnRecord, type GrantRequest, previousOf, type TryOutcome } from '../record/room.ts';
@@ -42,11 +48,12 @@ export function acquireGrant(dependencies: LeaseDependencies) {
       ...{ key: request.key, waitSeconds, fair, ticket, arrivedAt, sleepMs },
       attempt: () => tryOrTake(dependencies, { request, ticket }, call),
       look: async (record: KeyRecord) =>
-        record.entries.some(isBound) && (await import('../executions/look.ts')).lookBeside(dependencies, record, call),
+        record.entries.some(isBound) &&
+        (await import('../executions/look.ts')).lookForRefusedCall(dependencies, record, call),
       lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
       heldError: async (record: KeyRecord) => {
         const { leaseHeld } = await import('../record/refusals.ts');
-        return leaseHeld(record, { asked: request, now: clock.now(), clockSkewMs });
+        return leaseHeld(record, { request: request, now: clock.now(), clockSkewMs });
       },
     };
     const granted = await tryThenWait(dependencies, asking, call).catch(addRetryWith({ requestId }));
@@ -59,7 +66,7 @@ export function acquireGrant(dependencies: LeaseDependencies) {
       ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
       previous: previousView(previous ?? previousOf(expired, now)[0]),
-      ...(entry.path !== ALONE &&
+      ...(entry.path !== EXCLUSIVE_PATH &&
         sharedTerms(entry, {
           used: current.used,
           limit: request.limit,
@@ -119,7 +126,7 @@ export function grantRequest(
   }: GrantInput & { requestId: string },
   { principal }: Call,
 ): GrantRequest {
-  const name = requestName({ holder, requestId, principal });
+  const name = nameOfRequest({ holder, requestId, principal });
   // The schema has checked that data is JSON.
   const terms = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
   const request = { ...terms, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
@@ -178,21 +185,22 @@ interface WaitOptions {
 async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions, call: Call): Promise<GrantOnRecord> {
   const { clock } = dependencies;
   const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, heldError, attempt } = asking;
-  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  const isKnownInLine = namesEarlierTicket(dependencies, { waitSeconds, fair, ticket });
   const begin = clock.now();
   // A caller that comes back may still have to sleep, and a key that had a line a moment ago would refuse the try.
-  const skipsTry = isBack
+  const skipsTry = isKnownInLine
     ? sleepMs > 0 && canSleep(dependencies)
     : fair && waitSeconds > 0 && sawMark(dependencies, key);
   if (skipsTry) {
     const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: begin }, call);
-    if (isBack || deadline > begin) return joinLine(dependencies, { ...asking, deadline, record: undefined }, call);
+    if (isKnownInLine || deadline > begin)
+      return joinLine(dependencies, { ...asking, deadline, record: undefined }, call);
   }
   const first = await attempt();
   const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const hasDeadlinePassed = deadline <= now;
-  const isRefused = !first.won && hasDeadlinePassed && !isBack;
+  const isRefused = !first.won && hasDeadlinePassed && !isKnownInLine;
   // A call that waits looks later, beside its wait. Here, a slow answer of AWS would cost the call its position in
   // line.
   const outcome = isRefused && (await asking.look(first.record)) ? await attempt() : first;

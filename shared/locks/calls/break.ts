@@ -5,12 +5,12 @@ import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { hasLeaseId, isInUse, isNotEnding } from '../record/conditions.ts';
-import { ALONE } from '../record/identity.ts';
+import { EXCLUSIVE_PATH } from '../record/identity.ts';
 import { instantOrNull } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, type KeyRecord, unusable } from '../record/record.ts';
 import { leaseLost } from '../record/refusals.ts';
 import { readKey, updateKey, type Written } from '../record/requests.ts';
-import { takeoverAt } from '../record/room.ts';
+import { takeOverAt } from '../record/room.ts';
 import { keySummary } from '../record/views.ts';
 import type { BreakInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
@@ -65,13 +65,13 @@ async function endByFence(
       mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
       if (mayWork) return brokenView(key, { fence, entry, ended: false });
     }
-    const marks = stays && !entry.isEnding;
-    const written = marks
-      ? await markEnding(dependencies, { key, entry }, call)
+    const onlyAsksToStop = stays && !entry.isEnding;
+    const written = onlyAsksToStop
+      ? await askToStop(dependencies, { key, entry }, call)
       : await endAndHandOff(dependencies, { key, entry, seenVersion: wait ? entry.version : undefined }, call);
     record = written.record;
     unanswered ||= written.unanswered;
-    if (written.won && !marks) return brokenView(key, { fence, entry, ended: true });
+    if (written.won && !onlyAsksToStop) return brokenView(key, { fence, entry, ended: true });
   }
 }
 
@@ -89,7 +89,7 @@ function holderNotFound(
 ): HoldfastError {
   const { key, entries, thirdParty } = record;
   if (unanswered) return outcomeUnknown(writing(`table ${table}`), undefined, { key });
-  if (!thirdParty && entries.every(({ path }) => path !== ALONE))
+  if (!thirdParty && entries.every(({ path }) => path !== EXCLUSIVE_PATH))
     return new HoldfastError('NotFound', 'no grant of the key has the fence: read the key for its holders', { key });
   const detail = thirdParty
     ? 'a third-party client has the key: its lease has no fence, and ends when it expires'
@@ -115,10 +115,10 @@ async function endAndHandOff(
 
 /** Whether the holder has claimed the grant, and no other grant may replace it yet. */
 const isProtected = ({ clock, clockSkewMs }: LeaseDependencies, entry: HolderEntry): boolean =>
-  entry.claimTtlMs === undefined && takeoverAt(entry, clockSkewMs) > clock.now();
+  entry.claimTtlMs === undefined && takeOverAt(entry, clockSkewMs) > clock.now();
 
 /** Marks a grant as ending. The new version keeps every call that read the grant before from extending it. */
-async function markEnding(
+async function askToStop(
   dependencies: LeaseDependencies,
   { key, entry }: HolderOnRecord,
   call: Call,
@@ -172,14 +172,14 @@ const lastUnder = ({ last, lastTerms }: KeyRecord, fence: number): HolderTerms |
  * holder, so a repeated break returns them too.
  */
 type HolderTerms = Partial<{
-  [Part in 'holder' | 'expiresAt' | 'acquiredAt' | 'beatAt']: HolderEntry[Part] | undefined;
+  [Part in 'holder' | 'expiresAt' | 'acquiredAt' | 'heartbeatAt']: HolderEntry[Part] | undefined;
 }>;
 
 function brokenView(
   key: string,
   { fence, entry, ended }: { fence: number; entry: HolderTerms | undefined; ended: boolean },
 ): Broken {
-  const { holder = null, expiresAt, acquiredAt, beatAt } = entry ?? {};
-  const lastHeartbeatAt = instantOrNull(Number(beatAt) > Number(acquiredAt) ? beatAt : undefined);
+  const { holder = null, expiresAt, acquiredAt, heartbeatAt } = entry ?? {};
+  const lastHeartbeatAt = instantOrNull(Number(heartbeatAt) > Number(acquiredAt) ? heartbeatAt : undefined);
   return { key, broken: true, fence, holder, ended, holderUntil: instantOrNull(expiresAt), lastHeartbeatAt };
 }

@@ -6,7 +6,7 @@ import { HoldfastError } from '../../errors.ts';
 import { MAX_PERIOD_SECONDS } from '../../periods.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { bothCaps } from '../record/cap-rules.ts';
-import { type Cap, capView, isNotCapped } from '../record/capped.ts';
+import { type Cap, capView, hasNoCapOnRecord } from '../record/capped.ts';
 import { isOnceRecord } from '../record/identity.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
@@ -166,7 +166,7 @@ function updateFor(
     },
     condition: all(
       isTheirs ? isThirdParty : not(isThirdParty),
-      ...(lifts ? [hasCap ? not(isNotCapped) : isNotCapped] : []),
+      ...(lifts ? [hasCap ? not(hasNoCapOnRecord) : hasNoCapOnRecord] : []),
     ),
   };
 }

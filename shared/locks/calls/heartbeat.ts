@@ -4,7 +4,7 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { expiresBefore, hasLeaseId, isLastHeartbeatBefore, isNotEnding } from '../record/conditions.ts';
-import { ALONE, isOnceRecord, ONCE_IDS, proofOf } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, isOnceRecord, ONCE_LEASE_ID_PREFIX, proofOf } from '../record/identity.ts';
 import { grantView } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
 import { leaseLost, lostReason } from '../record/refusals.ts';
@@ -22,7 +22,7 @@ export function byLeaseId<Input extends { key: string; leaseId: string }, Answer
   run: RunCall<Input, Answer>,
 ): RunCall<Input, Answer> {
   return async (input, call) => {
-    if (!input.leaseId.startsWith(ONCE_IDS)) return run(input, call);
+    if (!input.leaseId.startsWith(ONCE_LEASE_ID_PREFIX)) return run(input, call);
     const { onRow } = await import('../../once/row-key.ts');
     return onRow(run)(input, call);
   };
@@ -58,7 +58,7 @@ export function extendGrant(dependencies: LeaseDependencies) {
         set: ['#h.v = :version', '#h.b = :now', ...set],
         condition: all(hasLeaseId(proof), isNotEnding(path), condition),
         values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
-        ...(path !== ALONE && { ttl: ttlAfter(now) }),
+        ...(path !== EXCLUSIVE_PATH && { ttl: ttlAfter(now) }),
       },
       call,
     );
@@ -80,7 +80,7 @@ interface Extension {
  */
 function keepTtl(path: string, now: number): Extension {
   const extension = { condition: isLastHeartbeatBefore(path, now), set: ['#h.e = :now + #h.t'] };
-  if (path !== ALONE) return extension;
+  if (path !== EXCLUSIVE_PATH) return extension;
   const set = [...extension.set, `lease_expiry = ${capTtlOr(':seconds')} + #h.u`];
   return { ...extension, set, values: { ':seconds': secondsAttribute(now) } };
 }
@@ -91,7 +91,7 @@ function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSe
   const set = ['#h.e = :expires', '#h.t = :ttlMs'];
   const values = { ':expires': integer(expiresAt), ':ttlMs': integer(ttlMs) };
   const extension = { condition: expiresBefore(path, expiresAt), set, values };
-  if (path !== ALONE) return extension;
+  if (path !== EXCLUSIVE_PATH) return extension;
   const withSeconds = { ...values, ':seconds': secondsAttribute(expiresAt) };
   if (isOnceRecord(key))
     return { ...extension, set: [...set, `lease_expiry = ${capTtlOr(':seconds')} + #h.u`], values: withSeconds };

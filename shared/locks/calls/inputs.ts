@@ -4,7 +4,7 @@ import type { NameFields } from '../../namespace.ts';
 import { cappedRates } from '../../rates/inputs.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
-import { MAX_DATA_BYTES, MAX_PERMITS, MODES, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
+import { MAX_DATA_BYTES, MAX_PERMITS, MODES, ONCE_KEY_PREFIX, RATE_ROWS } from '../record/identity.ts';
 import { KEY_STATES, REPLACES } from './types.ts';
 
 // The schemas are functions instead of constants, so that each Lambda function builds only its own. The other schemas
@@ -267,8 +267,8 @@ export const readInput = () =>
       key: z.optional(
         anyKey().check(
           z.refine(
-            (key) => !key.startsWith(ONCE_ROWS),
-            `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`,
+            (key) => !key.startsWith(ONCE_KEY_PREFIX),
+            `must not begin with ${ONCE_KEY_PREFIX}, the keys of once, which readOnce reads`,
           ),
           z.refine(
             (key) => !key.startsWith(RATE_ROWS),

@@ -9,7 +9,7 @@ import { DEFAULT_LIMIT } from '../../fields.ts';
 import { decodeCursor, encodeCursor } from '../../listings/cursor.ts';
 import { Page, ROWS_READ_PER_PAGE } from '../../listings/pages.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { ALONE, isOfAnotherKind } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, isOnceOrRateRecord } from '../record/identity.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
 import { type Chosen, type ListedKey, listedKey } from '../record/views.ts';
 import type { ReadInput } from './inputs.ts';
@@ -72,7 +72,7 @@ async function readSorted(
   let first: ListedKey[] = [];
   let from: string | undefined;
   do {
-    if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
+    if (call.timeLeftMs() < MIN_PAGE_TIME_MS) throw tooLarge();
     const { items, last } = await scanKeys(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
     const rows = items
       .flatMap((item) => listedKeyOf(item, now, chosenFor(query)) ?? [])
@@ -107,7 +107,7 @@ const VALUES: Record<Sort, (row: ListedKey) => string> = {
 const hasHolder = ({ state }: Pick<ListedKey, 'state'>): boolean => state === 'held' || state === 'expired';
 
 /** How long one page of a scan usually takes. */
-const LAST_PAGE_MS = 1000;
+const MIN_PAGE_TIME_MS = 1000;
 
 const tooLarge = () =>
   new HoldfastError('Unavailable', 'the table is too large to be sorted in one call: list without sort', {
@@ -176,7 +176,7 @@ const isHeldOrExpired: Condition = any(
  */
 const hasNoOtherExclusiveHolder = (holder: string): Condition => ({
   expression: 'attribute_not_exists(#alone) OR #alone.h = :holder',
-  names: { '#alone': ALONE },
+  names: { '#alone': EXCLUSIVE_PATH },
   values: { ':holder': text(holder) },
 });
 
@@ -217,7 +217,7 @@ const isInState = (state: ListedState, row: ListedKey): boolean =>
  */
 function listedKeyOf(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
   const key = item.key?.S ?? '';
-  if (isOfAnotherKind(key)) return undefined;
+  if (isOnceOrRateRecord(key)) return undefined;
   const record = parseKey(key, item);
   return { ...listedKey(record, now, chosen), waiting: waitingBy(record, now) };
 }

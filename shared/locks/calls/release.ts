@@ -3,10 +3,10 @@ import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { entryAt, hasLeaseId, isEntryAsSeen, isUnmarked } from '../record/conditions.ts';
-import { ALONE, type Proof, proofOf, remember, ticketOfLeaseId } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, type Proof, proofOf, remember, ticketOfLeaseId } from '../record/identity.ts';
 import { entryOf, type KeyRecord } from '../record/record.ts';
 import { lostReason } from '../record/refusals.ts';
-import { endAlone, ttlAfter, updateKey, type Written } from '../record/requests.ts';
+import { endExclusive, ttlAfter, updateKey, type Written } from '../record/requests.ts';
 import { byLeaseId } from './heartbeat.ts';
 import type { ReleaseInput } from './inputs.ts';
 import { operatorOf, type Released } from './types.ts';
@@ -56,7 +56,8 @@ async function releaseQuickly(dependencies: LeaseDependencies, input: ReleaseInp
 /**
  * Hands off the room of a grant that has ended (docs/protocols/queue.md#hand-off). Every call that ends a grant must do
  * so.
- * @param ended `ticket`: the ticket of the grant, if its task may not have been notified yet
+ * @param how `ticket`: the ticket of the grant, if its task may not have been notified yet. `isReleased`: whether a
+ * release of a shared holder has just written the record
  */
 export async function handOffToLine(
   dependencies: LeaseDependencies,
@@ -99,7 +100,7 @@ export async function endGrant(
     const written = await writeEnd(dependencies, releasing, call);
     const { won, record } = written;
     isInDoubt ||= written.unanswered;
-    const entry = record.entries.find(({ path, id }) => path === ALONE && id === proof.id);
+    const entry = record.entries.find(({ path, id }) => path === EXCLUSIVE_PATH && id === proof.id);
     if (won || !entry || (seenVersion !== undefined && entry.version !== seenVersion) || tries === MAX_RELEASE_TRIES)
       return { ...written, unanswered: isInDoubt };
     if (record.mark === undefined) continue;
@@ -129,7 +130,8 @@ function writeEnd(
     now,
     operator: isBroken ? operatorOf(call) : undefined,
   } as const;
-  const { ttl, ...update } = path === ALONE ? { ...endAlone(dependencies, ends), ttl: undefined } : endShared(ends);
+  const { ttl, ...update } =
+    path === EXCLUSIVE_PATH ? { ...endExclusive(dependencies, ends), ttl: undefined } : endShared(ends);
   const isThisGrant =
     seenVersion === undefined
       ? hasLeaseId(proof)
@@ -140,12 +142,12 @@ function writeEnd(
       key,
       ...update,
       set: ['used = used - #h.w', ...update.set],
-      condition: path === ALONE ? all(isThisGrant, isUnmarked) : isThisGrant,
+      condition: path === EXCLUSIVE_PATH ? all(isThisGrant, isUnmarked) : isThisGrant,
       names: { ...entryAt(path), ...update.names },
       ...(ttl && { ttl }),
       // If an exclusive grant ends without a mark and without a row of a waiter, nothing needs the record after the
       // write.
-      ...(path === ALONE && ticket === undefined && { returns: 'NONE' as const }),
+      ...(path === EXCLUSIVE_PATH && ticket === undefined && { returns: 'NONE' as const }),
     },
     call,
   );

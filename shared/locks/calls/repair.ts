@@ -2,12 +2,12 @@ import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
-import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
+import { type LeaseDependencies, MIN_HAND_OFF_TIME_MS } from '../dependencies.ts';
 import { lookAtKey } from '../executions/look.ts';
 import { askWithin, newQuestions, type Questions, questionsOfDelayedRepair } from '../executions/questions.ts';
 import { NamespaceCounts } from '../line/limits.ts';
 import type { LastPut } from '../line/long-waits.ts';
-import { LAST_KEY_MS } from '../line/overdue.ts';
+import { MIN_KEY_TIME_MS } from '../line/overdue.ts';
 import { type RepairCounts, repairAgain, repairKey } from '../line/repair-key.ts';
 import { AFTER_ALL_ROWS, EXECUTION_ROW, parkedAtOf } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
@@ -51,14 +51,14 @@ export function repairLines(dependencies: LeaseDependencies) {
     let oldest = Number.POSITIVE_INFINITY;
     const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only }];
     await workInParallel<{ key: string; parkedAt?: number }>(lines, async ({ key, parkedAt }) => {
-      if (call.timeLeftMs() < LAST_KEY_MS) repaired.complete = false;
+      if (call.timeLeftMs() < MIN_KEY_TIME_MS) repaired.complete = false;
       if (!repaired.complete) return false;
       repaired.keys++;
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await namespaceCounts.note(key, call).catch((error) => failures.push(error));
       // Each key has counters of its own, because `a += await b` would undo what another key has added in the meantime.
       const counts = { ...repaired, granted: 0, notified: 0, unanswered: 0 };
-      const repairing = { key, repaired: counts, spareMs, questions, isDelayed: only !== undefined };
+      const repairing = { key, counts, spareMs, questions, isDelayed: only !== undefined };
       await repairKey(dependencies, repairing, call).then(
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
@@ -114,7 +114,7 @@ async function askAboutHolders(
   let granted = 0;
   const oldestFirst = [...questions.due.values()].toSorted((one, other) => one.lookedAt - other.lookedAt);
   await workInParallel(oldestFirst, async (due) => {
-    if (call.timeLeftMs() < HAND_OFF_MS) questions.holders = 0;
+    if (call.timeLeftMs() < MIN_HAND_OFF_TIME_MS) questions.holders = 0;
     const { withTtl } = questions;
     const look = askWithin(questions, due, (maxQuestions) =>
       lookAtKey(dependencies, { ...due, maxQuestions, withTtl }, call),
@@ -148,14 +148,14 @@ async function watch(
 ): Promise<void> {
   const { clock } = dependencies;
   let watched = keys;
-  while (watched.length > 0 && clock.now() + REPAIR_AGAIN_MS + LAST_KEY_MS <= endsAt) {
+  while (watched.length > 0 && clock.now() + REPAIR_AGAIN_MS + MIN_KEY_TIME_MS <= endsAt) {
     await clock.sleep(REPAIR_AGAIN_MS);
     const still: string[] = [];
     await workInParallel(watched, async (key) => {
-      if (call.timeLeftMs() < LAST_KEY_MS) return false;
+      if (call.timeLeftMs() < MIN_KEY_TIME_MS) return false;
       const counts = { ...repaired, granted: 0 };
       try {
-        if (await repairAgain(dependencies, { key, repaired: counts }, call)) still.push(key);
+        if (await repairAgain(dependencies, { key, counts }, call)) still.push(key);
       } catch (error) {
         failures.push(error);
         still.push(key);

@@ -3,9 +3,9 @@ import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { failTask, failTaskOrThrow, type NotifyOutcome } from '../line/notify.ts';
-import { errorOfFlagged, getWaiter, isTask, placeOf, type WaitingTask } from '../line/waiters.ts';
+import { errorOfFlagged, getWaiter, isTask, placeKeyOf, type WaitingTask } from '../line/waiters.ts';
 import { flagOwnWaiters, flagRow, flagTicket, type RequestOfCaller } from '../line/waiting-calls.ts';
-import { requestName } from '../record/identity.ts';
+import { nameOfRequest } from '../record/identity.ts';
 import { endOfRequest, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
 import type { CancelInput, WithdrawInput } from './inputs.ts';
@@ -39,11 +39,11 @@ async function withdraw(
   call: Call,
 ): Promise<boolean> {
   const { key } = asker;
-  const name = requestName(asker);
+  const name = nameOfRequest(asker);
   const { tickets, waiter } = await flagOwnWaiters(dependencies, { ...asker, ticket: namedTicket }, call);
   let hadWaiter = waiter !== undefined;
   /** Whether a write without an answer may have ended the grant of the request. */
-  let inDoubt = false;
+  let isInDoubt = false;
   for (;;) {
     // The order matters: this call flags the ticket and then reads the record, and a claim writes the record and then
     // reads the ticket.
@@ -52,7 +52,7 @@ async function withdraw(
     if (!entry) {
       // A try without an answer may have ended the grant. The record forgets that when eight other grants have ended
       // since.
-      if (inDoubt && !hadWaiter && endOfRequest(record, name) === undefined)
+      if (isInDoubt && !hadWaiter && endOfRequest(record, name) === undefined)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       // A waiter behind this one may be next now.
       if (waiter) await handOffToLine(dependencies, { record }, call);
@@ -63,7 +63,7 @@ async function withdraw(
       hadWaiter = (await withdrawWaiter(dependencies, { asker, ticket }, call)) || hadWaiter;
     const end = await endOwn(dependencies, { key, entry }, call);
     if (end === 'ended') return true;
-    inDoubt ||= end === 'inDoubt';
+    isInDoubt ||= end === 'inDoubt';
   }
 }
 
@@ -148,6 +148,6 @@ async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, 
 }
 
 const sleeperAt = (dependencies: LeaseDependencies, { key, ticket }: CancelInput, call: Call) =>
-  canSleep(dependencies) ? getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call) : undefined;
+  canSleep(dependencies) ? getWaiter(dependencies, { key, ticket: placeKeyOf(ticket) }, call) : undefined;
 
 const entryOfTicket = ({ entries }: KeyRecord, ticket: string) => entries.find((entry) => entry.ticket === ticket);

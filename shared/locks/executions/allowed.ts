@@ -6,7 +6,7 @@ export interface ExecutionRules {
    * Whether a caller of a namespace may name only executions of state machines whose names begin with the namespace and
    * a hyphen.
    */
-  ownAlone: boolean;
+  onlyOwn: boolean;
   /** A pattern for the names of the state machines that the deployment may describe. `*` stands for any text. */
   stateMachines: string;
   /**
@@ -18,7 +18,7 @@ export interface ExecutionRules {
   service: string | undefined;
 }
 
-export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
+export const ANY_EXECUTION: ExecutionRules = { onlyOwn: false, stateMachines: '*', service: undefined };
 
 /**
  * Refuses executions of another account or region: the service cannot find out whether such an execution has ended, so
@@ -52,7 +52,7 @@ function executionFault(
   if (!isAllowedName(rules, arn)) return `must be an execution of a ${what} named ${patternFor(rules, arn)}`;
   const isOwn =
     namespace === undefined || (nameOf(arn).startsWith(`${namespace}-`) && !isWrapper(rules, arn, undefined));
-  return !rules.ownAlone || isOwn || isWrapper(rules, arn, namespace)
+  return !rules.onlyOwn || isOwn || isWrapper(rules, arn, namespace)
     ? undefined
     : `must be an execution of a ${what} whose name begins with ${namespace}-`;
 }

@@ -10,12 +10,12 @@ import { sendRepairAt } from '../line/delayed-repair.ts';
 import { handOff, MAX_ENDED_BY_HAND_OFF } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { setting, writeNewVersion } from '../record/continuing-grants.ts';
-import { ALONE } from '../record/identity.ts';
+import { EXCLUSIVE_PATH } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { executionAt, readKey, secondsAttribute, ttlOfRecord } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
-import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
+import { askAndJudge, type EndOfHolder, type Judge, type Reported } from './judgement.ts';
 import { executionState, type Work, workOf } from './state.ts';
 
 /**
@@ -34,7 +34,7 @@ export function endExecution(dependencies: LeaseDependencies) {
     const counts: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, isSecondPass: again, status, stoppedAt: stopDate };
     const waiters = [...keys.values()].flatMap((tickets) => tickets.map(asGrantSinceJoin));
-    const judgeTickets = memoized(() => judgeOf(dependencies, { ...reported, grants: waiters }, call));
+    const judgeTickets = memoized(() => askAndJudge(dependencies, { ...reported, grants: waiters }, call));
     const pass = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, counts };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
       await endInKey(dependencies, { ...pass, key, tickets }, call).catch((error) => failures.push(error));
@@ -149,7 +149,7 @@ export async function endGrantsOf(
     if (own.length === 0) return counts;
     // Judge again after each read: the execution may have been redriven since, and may have received a grant again,
     // under a new version.
-    const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
+    const judge = await askAndJudge(dependencies, { ...held, grants: own }, call);
     const toEnd = own.flatMap((entry) => {
       const verdict = judge(entry);
       return verdict ? [{ entry, ...verdict }] : [];
@@ -209,9 +209,9 @@ async function sortByTarget(
   call: Call,
 ): Promise<SortedByTarget> {
   const sorted: SortedByTarget = { finished: [], running: [], unknown: [] };
-  for (const { entry, ...asked } of toEnd) {
+  for (const { entry, ...workOptions } of toEnd) {
     const { target } = entry;
-    const work = await workOf(dependencies, { target, ...asked }, call);
+    const work = await workOf(dependencies, { target, ...workOptions }, call);
     if (work === 'unknown') sorted.unknown.push(entry);
     else if (work !== 'running') sorted.finished.push({ entry, work });
     else if (target !== undefined) sorted.running.push({ entry, target });
@@ -229,9 +229,9 @@ async function endFinished(
   call: Call,
 ): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
   const toEnd = finished.slice(0, MAX_ENDED_BY_HAND_OFF).map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
-  const { granted, record: current } = await handOff(dependencies, { record, toEnd }, call);
+  const { grantedTickets, record: current } = await handOff(dependencies, { record, toEnd }, call);
   const remaining = new Set(current.entries.map(({ id }) => id));
-  return { freed: toEnd.filter(({ entry }) => !remaining.has(entry.id)).length, granted: granted.length };
+  return { freed: toEnd.filter(({ entry }) => !remaining.has(entry.id)).length, granted: grantedTickets.length };
 }
 
 /**
@@ -245,7 +245,7 @@ async function passToTarget(
   call: Call,
 ): Promise<'passed' | 'ended' | 'lost'> {
   // The index of leases finds an exclusive holder. A shared holder needs a row.
-  if (entry.path !== ALONE) await noteExecution(dependencies, { key, execution: target }, call);
+  if (entry.path !== EXCLUSIVE_PATH) await noteExecution(dependencies, { key, execution: target }, call);
   const now = dependencies.clock.now();
   // The target may have begun late, and then may run for longer than the grant has left.
   const expiresAt = now + BOUND_SECONDS * 1000;
@@ -289,7 +289,7 @@ async function giveGrace(
   call: Call,
 ): Promise<boolean> {
   const { path, execution = '', graceMs = 0 } = entry;
-  const isTimed = isBound(entry) && path === ALONE;
+  const isTimed = isBound(entry) && path === EXCLUSIVE_PATH;
   const { set, values } = setting({
     e: integer(until),
     g: text(execution),

@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HolderEntry } from '../record/record.ts';
-import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
+import { CALLS_END_WITHIN_MS, type Described, describeExecution, type End, endOfStatus } from './state.ts';
 
 // Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement), for grants of keys
 // and of slots, with or without a ttl. Every write that ends a grant requires the version that was read before the
@@ -36,7 +36,7 @@ export interface Reported {
 export interface EndOfHolder {
   end: End;
   /** Whether every call of the execution has ended, so that a target that does not exist never starts. */
-  settled: boolean;
+  callsHaveEnded: boolean;
   /** The earliest time at which the execution may have ended, in epoch milliseconds. */
   endedAt: number;
 }
@@ -50,7 +50,7 @@ export type Judge = (grant: Answered) => EndOfHolder | undefined;
  * clocks may disagree about the order.
  * @throws HoldfastError as `describeExecution`
  */
-export async function judgeOf(
+export async function askAndJudge(
   dependencies: LeaseDependencies,
   { grants, ...reported }: Reported & { grants: readonly Answered[] },
   call: Call,
@@ -63,20 +63,20 @@ export async function judgeOf(
   if (isFirstPass && !grants.some(isClose)) return endsUpTo(surelyBefore, { status, stoppedAt });
   const askedAt = clock.now();
   const described = await describeExecution(dependencies, execution, call);
-  if (!isFirstPass) return judgeBy(described, { askedAt, isSecondPass, status, clockSkewMs });
+  if (!isFirstPass) return judgeByAnswer(described, { askedAt, isSecondPass, status, clockSkewMs });
   // If the execution was not redriven since, the answers close to its end came before it too, so those grants have
   // ended.
-  const isWithoutRedrive = saysState(described) && !(Number(described.redrivenAt) >= surelyBefore);
+  const isWithoutRedrive = isStateKnown(described) && !(Number(described.redrivenAt) >= surelyBefore);
   return endsUpTo(isWithoutRedrive ? stoppedAt : surelyBefore, { status, stoppedAt });
 }
 
-const saysState = ({ state }: Described): boolean => state === 'running' || state === 'ended';
+const isStateKnown = ({ state }: Described): boolean => state === 'running' || state === 'ended';
 
 /** Ends the grants that were last answered at `cut` or before. */
 const endsUpTo =
   (cut: number, { status, stoppedAt }: { status: string; stoppedAt: number }): Judge =>
   (grant) =>
-    answeredAtOf(grant) <= cut ? { end: endBy(status), settled: false, endedAt: stoppedAt } : undefined;
+    answeredAtOf(grant) <= cut ? { end: endOfStatus(status), callsHaveEnded: false, endedAt: stoppedAt } : undefined;
 
 interface JudgedExecution extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'isSecondPass' | 'status'> {
   /** Epoch milliseconds. */
@@ -84,18 +84,18 @@ interface JudgedExecution extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<R
 }
 
 /** Judges the grants that were read before the question by what AWS answered. */
-export function judgeBy(
+export function judgeByAnswer(
   described: Described,
   { askedAt, isSecondPass = false, status, clockSkewMs }: JudgedExecution,
 ): Judge {
   const { state, redrivenAt = Number.NEGATIVE_INFINITY, stoppedAt = Number.NEGATIVE_INFINITY } = described;
-  const isSettled = (endedAt: number) => endedAt + SETTLED_MS <= askedAt;
+  const isSettled = (endedAt: number) => endedAt + CALLS_END_WITHIN_MS <= askedAt;
   if (state === 'foreign') return () => undefined;
   if (state === 'running')
     // Answered before the redrive: the execution had ended before it was redriven, and the grant ended then.
     return (grant) =>
       answeredAtOf(grant) <= redrivenAt - clockSkewMs
-        ? { end: 'failed', settled: isSettled(redrivenAt), endedAt: redrivenAt }
+        ? { end: 'failed', callsHaveEnded: isSettled(redrivenAt), endedAt: redrivenAt }
         : undefined;
   return (grant) => {
     const answeredAt = answeredAtOf(grant);
@@ -103,6 +103,10 @@ export function judgeBy(
     // MAX_LAG_MS.
     if (answeredAt > stoppedAt && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
     const endedAt = Math.max(stoppedAt, answeredAt);
-    return { end: endBy(described.status ?? status), settled: isSecondPass || isSettled(endedAt), endedAt };
+    return {
+      end: endOfStatus(described.status ?? status),
+      callsHaveEnded: isSecondPass || isSettled(endedAt),
+      endedAt,
+    };
   };
 }

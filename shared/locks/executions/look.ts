@@ -35,7 +35,7 @@ export async function lookAtGrants(
 ): Promise<Looked> {
   const now = dependencies.clock.now();
   if (!isDue(record, now)) return NOTHING_ENDED;
-  const turnsToAsk: ExecutionTurn[] = [];
+  const turnsToAsk: ExecutionToAsk[] = [];
   for (const turn of turnsOf(record, { withTtl, now })) {
     if (turnsToAsk.length === maxQuestions) break;
     if (await canAsk(dependencies, turn.execution)) turnsToAsk.push(turn);
@@ -56,7 +56,7 @@ export async function lookAtGrants(
 }
 
 /** An execution that holds grants, and the lowest fence of these grants. */
-interface ExecutionTurn {
+interface ExecutionToAsk {
   execution: string;
   fence: number;
 }
@@ -66,16 +66,19 @@ interface ExecutionTurn {
  * was asked about, and then from the beginning, so that each has its turn before any has a second one.
  */
 function turnsOf(
-  { entries, mark, lookedTo = 0 }: KeyRecord,
+  { entries, mark, lookedToFence = 0 }: KeyRecord,
   { withTtl, now }: { withTtl: boolean; now: number },
-): ExecutionTurn[] {
+): ExecutionToAsk[] {
   const isMarked = withTtl && mark !== undefined;
   const lowest = new Map<string, number>();
   for (const entry of entries.toSorted((a, b) => a.fence - b.fence))
     if (isWorthAsking(entry, { isMarked, now }) && !lowest.has(entry.execution))
       lowest.set(entry.execution, entry.fence);
   const turns = [...lowest].map(([execution, fence]) => ({ execution, fence }));
-  return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
+  return [
+    ...turns.filter(({ fence }) => fence > lookedToFence),
+    ...turns.filter(({ fence }) => fence <= lookedToFence),
+  ];
 }
 
 /**
@@ -121,7 +124,11 @@ async function noteLook(
  * call.
  * @returns whether a grant has ended, so that another try is worth it
  */
-export async function lookBeside(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<boolean> {
+export async function lookForRefusedCall(
+  dependencies: LeaseDependencies,
+  record: KeyRecord,
+  call: Call,
+): Promise<boolean> {
   const { ended } = await lookAtGrants(dependencies, { record }, call).catch(logFailedLook);
   return ended > 0;
 }

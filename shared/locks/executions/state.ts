@@ -32,8 +32,8 @@ export async function describeExecution(dependencies: LeaseDependencies, arn: st
 }
 
 /** Asks only for the state of an execution. @throws as `describeExecution` */
-export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
-  (await describeExecution(...asked)).state;
+export const executionState = async (...parameters: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
+  (await describeExecution(...parameters)).state;
 
 /**
  * How an execution ended. `failed`: with any other status than SUCCEEDED, or with an unknown one. Functions that it
@@ -41,7 +41,7 @@ export const executionState = async (...asked: Parameters<typeof describeExecuti
  */
 export type End = 'succeeded' | 'failed';
 
-export const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
+export const endOfStatus = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
 
 /**
  * What became of the work under a grant. `none`: the target never started. `unknown`: the target may be about to start.
@@ -55,14 +55,14 @@ export type Work = End | 'none' | 'running' | 'unknown';
  */
 export async function workOf(
   dependencies: LeaseDependencies,
-  { target, end, settled }: { target: string | undefined; end: End; settled: boolean },
+  { target, end, callsHaveEnded }: { target: string | undefined; end: End; callsHaveEnded: boolean },
   call: Call,
 ): Promise<Work> {
   if (target === undefined) return end;
   const { state, status } = await describeExecution(dependencies, target, call);
   if (state === 'running') return state;
-  if (state === 'ended') return endBy(status);
-  if (!settled) return 'unknown';
+  if (state === 'ended') return endOfStatus(status);
+  if (!callsHaveEnded) return 'unknown';
   return state === 'missing' ? 'none' : 'failed';
 }
 
@@ -70,7 +70,7 @@ export async function workOf(
  * How long after its end an execution may still have calls under way, or a target that is about to start. The second
  * pass comes after this time.
  */
-export const SETTLED_MS = 90_000;
+export const CALLS_END_WITHIN_MS = 90_000;
 
 /**
  * The state of an execution. `missing`: it never started, or ended longer ago than AWS remembers. `foreign`: AWS does
@@ -134,8 +134,8 @@ async function askAgain({ clock, ids }: LeaseDependencies, send: Ask, call: Call
   for (;;) {
     const tried = await send();
     if ('output' in tried || !temporaryFailures.some((isFailure) => isFailure(tried.error as never))) return tried;
-    const { value: mostMs } = pauses.next();
-    if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
-    await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));
+    const { value: maxMs } = pauses.next();
+    if (maxMs === undefined || call.timeLeftMs() <= maxMs) return tried;
+    await clock.sleep(Math.round(maxMs * (0.5 + ids.random() / 2)));
   }
 }

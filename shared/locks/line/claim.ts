@@ -6,7 +6,7 @@ import type { GrantOnRecord } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
 import { logFailedHandOff } from './notify.ts';
-import { deleteWaiter, errorOfFlagged, getWaiter, isTask, placeOf, type WaitingCall } from './waiters.ts';
+import { deleteWaiter, errorOfFlagged, getWaiter, isTask, placeKeyOf, type WaitingCall } from './waiters.ts';
 import { deleteOwnUnlessFlagged, deleteUnlessFlagged, getFlagged, KEEP_POSITION_MS } from './waiting-calls.ts';
 
 // How a call makes its grant from the line a full grant, and how it leaves the line without one.
@@ -21,7 +21,7 @@ import { deleteOwnUnlessFlagged, deleteUnlessFlagged, getFlagged, KEEP_POSITION_
  */
 const MAX_CLAIM_RENEWALS = 4;
 
-/** Duplicate calls may change the grant before this call does, usually one time each. */
+/** How many writes of a claim may be lost to duplicate calls, each of which usually changes the grant one time. */
 const MAX_CLAIM_CONFLICTS = 20;
 
 interface ClaimOptions {
@@ -44,7 +44,7 @@ interface ClaimOptions {
 export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise<GrantOnRecord | undefined> {
   const { dependencies, lock, call } = lockCall;
   const { ticket } = claiming;
-  const { key } = lock.asked;
+  const { key } = lock.request;
   const seen = lock.ownGrant(claiming.record);
   if (!isGrant(seen)) return undefined;
   const isOfAnotherWaiter = ticket !== undefined && ticket !== seen.ticket;
@@ -91,7 +91,7 @@ export async function claim(lockCall: LockCall, claiming: ClaimOptions): Promise
 
 /** The rows to delete after a grant: the row of the call, and the place of a caller that has slept. */
 const rowsToDelete = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
-  ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
+  ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeKeyOf(ticket)] : [])];
 
 /** Deletes rows one by one, and stops at the first that was flagged. */
 async function inTurn<Row, Outcome extends { flagged: unknown }>(
@@ -124,7 +124,7 @@ const isDeletedBeside = (
 ): boolean =>
   ticket !== undefined &&
   !isWrittenHere &&
-  lock.isAlone &&
+  lock.isExclusive &&
   claimTtlMs !== undefined &&
   expiresAt - dependencies.clock.now() >= SAFE_WINDOW_LEFT_MS;
 
@@ -168,7 +168,7 @@ function nextWrite({ claimTtlMs }: Grant, isWrittenHere: boolean): 'renew' | 'an
  * has.
  */
 async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: HoldfastError, ticket?: string) {
-  if (ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
+  if (ticket !== undefined) await deleteWaiter(dependencies, { key: lock.request.key, ticket }, call);
   throw error;
 }
 
@@ -193,7 +193,7 @@ const hasHalfTtlLeft = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean =
  */
 export async function leave(lockCall: LockCall, ticket: string): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
-  const { key, requestId } = lock.asked;
+  const { key, requestId } = lock.request;
   const row = await getWaiter(dependencies, { key, ticket }, call);
   let record: KeyRecord = await lock.read();
   for (let hasHandedOff = false; ; hasHandedOff = true) {
@@ -235,7 +235,7 @@ export function heldAt(
   const { code, message, context } = lock.errorOfHeld(record);
   return new HoldfastError(code, message, {
     ...{ ...context, place, ...kept },
-    retryWith: { requestId: lock.asked.requestId, ticket },
+    retryWith: { requestId: lock.request.requestId, ticket },
   });
 }
 
@@ -265,7 +265,7 @@ export async function refuseEnded(
   const { dependencies, lock, call } = lockCall;
   // A withdrawal flags the row before it ends the grant. If that was the reason, the call must answer that it was
   // cancelled.
-  const flagged = await getFlagged(dependencies, { key: lock.asked.key, ticket }, call);
+  const flagged = await getFlagged(dependencies, { key: lock.request.key, ticket }, call);
   return refuseCall(lockCall, { record, ticket, reason: flagged ?? reason });
 }
 
@@ -279,7 +279,7 @@ export async function refuseCall(
   { record, ticket, reason }: RefusedCall<'broken' | 'released' | 'superseded' | WaitingCall>,
 ): Promise<never> {
   const { dependencies, lock, call } = lockCall;
-  const { key } = lock.asked;
+  const { key } = lock.request;
   // A flagged place stays: a duplicate call may have received a grant in the meantime, and must see the flag before
   // it claims.
   const isFlagged = typeof reason === 'object';
@@ -298,8 +298,8 @@ export async function leaveAfterGrant(
   { dependencies, lock, call }: LockCall,
   { granted, ticket }: { granted: GrantOnRecord; ticket: string },
 ): Promise<void> {
-  const remove = (row: string) => deleteOwnUnlessFlagged(dependencies, { ticket: row, asker: lock.asked }, call);
-  const rows = canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket];
+  const remove = (row: string) => deleteOwnUnlessFlagged(dependencies, { ticket: row, asker: lock.request }, call);
+  const rows = canSleep(dependencies) ? [placeKeyOf(ticket), ticket] : [ticket];
   const flagged = (await inTurn(rows, remove)).find((outcome) => outcome.flagged)?.flagged;
   if (!flagged) return;
   const own = lock.ownGrant(granted.record);

@@ -5,7 +5,7 @@ import { type LeaseDependencies, WINDOW_SECONDS } from '../dependencies.ts';
 import { hasFenceAsSeen } from '../record/conditions.ts';
 import { isBound, type KeyRecord } from '../record/record.ts';
 import { updateKey } from '../record/requests.ts';
-import { type RoomRequest, roomAt } from '../record/room.ts';
+import { type RoomRequest, roomFreeFrom } from '../record/room.ts';
 import { newGrantOf } from './next.ts';
 import { isOverdue, isTask, readWaiters, type Waiter } from './waiters.ts';
 
@@ -21,17 +21,17 @@ const MAX_CALLERS_READ = 100;
 
 interface BlockedWaiter {
   record: KeyRecord;
-  asked: RoomRequest;
+  request: RoomRequest;
 }
 
 /**
  * When enough grants will have expired for a waiter. Infinite if no expiry makes enough room: the schedule ends bound
  * grants, and serves keys that third-party clients hold.
  */
-const roomFreeAt = ({ record, asked }: BlockedWaiter): number =>
+const roomFreeAt = ({ record, request }: BlockedWaiter): number =>
   record.thirdParty
     ? Number.POSITIVE_INFINITY
-    : roomAt({ ...record, entries: record.entries.filter((entry) => !isBound(entry)) }, asked, 0);
+    : roomFreeFrom({ ...record, entries: record.entries.filter((entry) => !isBound(entry)) }, request, 0);
 
 /** Sends a delayed repair for when enough grants have expired for a waiter, unless no expiry makes enough room. */
 export async function sendRepairAtRoom(
@@ -57,7 +57,7 @@ export async function sendNextRepair(
 ): Promise<void> {
   const { clock, clockSkewMs, repairLater } = dependencies;
   const { key } = record;
-  const endsAt = roomFreeAt({ record, asked: newGrantOf(next) });
+  const endsAt = roomFreeAt({ record, request: newGrantOf(next) });
   if (!repairLater || !Number.isFinite(endsAt)) return;
   const now = clock.now();
   const delaySeconds = delayUntil(endsAt + clockSkewMs, now, AGAIN_AFTER_SECONDS);

@@ -1,5 +1,5 @@
 import type { Ids } from '../../surroundings/ids.ts';
-import { isAloneIn, type KeyRecord } from '../record/record.ts';
+import { isExclusiveGrant, type KeyRecord } from '../record/record.ts';
 import type { LinePosition } from './listed-waiters.ts';
 
 // Estimates when the turn of a caller comes, and decides whether its call is held until then
@@ -60,7 +60,7 @@ const MIN_SLEEPER_PATIENCE_MS = 10;
 const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
 
 const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
-  entries.some(isAloneIn) ? 1 : Math.max(1, entries.length);
+  entries.some(isExclusiveGrant) ? 1 : Math.max(1, entries.length);
 
 /**
  * How long a key that came free is left to sleepers, in milliseconds.
@@ -69,7 +69,7 @@ const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
   (asleep * Math.max(MIN_SLEEPER_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
-export interface Turn extends Pick<LinePosition, 'position' | 'asleep'> {
+export interface WaitSight extends Pick<LinePosition, 'position' | 'asleep'> {
   record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
   now: number;
   /** Since when the key has had room for the caller. Undefined if it does not have room. */
@@ -96,7 +96,7 @@ export interface Expected {
  * Estimates when the turn of a caller comes. If the key is left free for sleepers, the turn comes when the caller's
  * patience is over.
  */
-export function expectedTurn({ record, position, asleep, now, freeSince }: Turn): Expected {
+export function expectedTurn({ record, position, asleep, now, freeSince }: WaitSight): Expected {
   if (freeSince !== undefined) {
     const inMs = Math.max(0, freeSince + patienceOf(record, asleep) - now);
     return { inMs, usualMs: inMs };
@@ -119,7 +119,7 @@ export function expectedTurn({ record, position, asleep, now, freeSince }: Turn)
 export type HeldFor = 'front' | 'soon' | 'next' | 'cannotSleep';
 
 /** @returns why to hold the call, if a seat is free. Undefined if its caller must sleep */
-export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
+export function heldFor({ position, record }: WaitSight, { inMs, usualMs }: Expected): HeldFor | undefined {
   const isFront = position <= Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && usualMs <= SOON_MS;
   if (isFront && position <= LAST_SEATS_POSITION) return 'front';
   if (isFront || inMs <= SOON_MS) return 'soon';
@@ -127,12 +127,12 @@ export function heldFor({ position, record }: Turn, { inMs, usualMs }: Expected)
 }
 
 /** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
-export const isFarAgain = ({ position, record }: Turn, { inMs }: Expected): boolean =>
+export const isFarAgain = ({ position, record }: WaitSight, { inMs }: Expected): boolean =>
   position > Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && inMs > FAR_AGAIN_MS;
 
 /** How long a caller sleeps, in whole milliseconds. @param bounds `maxMs`: how long the caller can stay away */
 export function sleepFor(
-  { record, position, now, freeSince }: Turn,
+  { record, position, now, freeSince }: WaitSight,
   { inMs }: Expected,
   { maxMs, ids }: { maxMs: number; ids: Ids },
 ): number {

@@ -9,14 +9,14 @@ import {
   isMovedAsSeen,
   keptMark,
   leftToSleepers,
-  movedNoMore,
+  movedToRemove,
   newMark,
   removedMark,
 } from '../record/mark.ts';
-import { isAloneIn, type KeyRecord, type NewGrant } from '../record/record.ts';
+import { isExclusiveGrant, type KeyRecord, type NewGrant } from '../record/record.ts';
 import type { Written } from '../record/requests.ts';
 import { type GrantToEnd, previousAlone, previousOf } from '../record/room.ts';
-import type { NextGrant, NextInLine } from './next.ts';
+import type { FoundInLine, NextGrant } from './next.ts';
 import type { Versions } from './notify-granted.ts';
 import { hintsAfter } from './pace.ts';
 import { stayingOf } from './waiters.ts';
@@ -27,7 +27,7 @@ export interface RecordAndEnding {
 }
 
 interface HandOffWrite extends RecordAndEnding {
-  line: NextInLine;
+  found: FoundInLine;
   /** Whether the line is empty, so that the write removes the mark. */
   isLineEmpty: boolean;
   now: number;
@@ -61,7 +61,7 @@ export async function writeHandOff(
   {
     record,
     toEnd,
-    line: { nextGrants, hasOthers, next, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
+    found: { nextGrants, hasOthers, firstUnserved, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
     isLineEmpty,
     now,
     arrivalNumber,
@@ -72,7 +72,8 @@ export async function writeHandOff(
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   if (nextGrants.length === 0) {
-    const asleep = isLeftToSleepers && next !== undefined ? { mark: leftToSleepers(next) } : undefined;
+    const asleep =
+      isLeftToSleepers && firstUnserved !== undefined ? { mark: leftToSleepers(firstUnserved) } : undefined;
     const conditions = mayUnmark(record, hasPlaceOfHolder);
     const line = isLineEmpty ? { mark: removedMark(stayingOf(unservedRows), record.moved), conditions } : asleep;
     const written = await writeEnds(dependencies, { key, toEnd, now, line }, call);
@@ -82,11 +83,11 @@ export async function writeHandOff(
   const value = newMark(dependencies);
   const markWithOthers = () =>
     keptMark(
-      { record, next, waitingTickets },
+      { record, next: firstUnserved, waitingTickets },
       { granted: nextGrants.length, value, number: arrivalNumber, hints: servesSelf ? hintsAfter(record) : {} },
     );
   const mark = hasOthers
-    ? { ...markWithOthers(), remove: movedNoMore(moved) }
+    ? { ...markWithOthers(), remove: movedToRemove(moved) }
     : removedMark(stayingOf(unservedRows), record.moved);
   const conditions = hasOthers
     ? [...isMovedAsSeen(moved), ...areNotSuperseded(grants)]
@@ -110,7 +111,7 @@ function newGrants({
     const { limit } = grant;
     const limitBefore = limit === null || limit === last ? undefined : last;
     last = limit ?? last;
-    const before = isAloneIn(grant) && record.entries.length === 0 ? previousAlone(record, now) : undefined;
+    const before = isExclusiveGrant(grant) && record.entries.length === 0 ? previousAlone(record, now) : undefined;
     return { ...grant, previous: previous[nth] ?? before, limitBefore };
   });
 }

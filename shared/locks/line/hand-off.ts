@@ -1,13 +1,20 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
-import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
+import { type LeaseDependencies, MIN_HAND_OFF_TIME_MS } from '../dependencies.ts';
 import { writeEnds } from '../record/grants.ts';
-import { ALONE } from '../record/identity.ts';
-import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, unusable } from '../record/record.ts';
-import { type GrantToEnd, isRemembered, takeoverAt } from '../record/room.ts';
+import { EXCLUSIVE_PATH } from '../record/identity.ts';
+import {
+  endOfRequest,
+  entryOf,
+  type HolderEntry,
+  isExclusiveGrant,
+  type KeyRecord,
+  unusable,
+} from '../record/record.ts';
+import { type GrantToEnd, isRemembered, takeOverAt } from '../record/room.ts';
 import { type RecordAndEnding, writeHandOff } from './hand-off-write.ts';
 import { LineReading } from './line-reading.ts';
-import { findNext, MAX_GONE_TASKS, MAX_REMOVALS, type NextGrant, type NextInLine } from './next.ts';
+import { type FoundInLine, findNext, MAX_GONE_TASKS, MAX_REMOVALS, type NextGrant } from './next.ts';
 import { logFailedHandOff, logGrants } from './notify.ts';
 import { notifyGranted, type Versions } from './notify-granted.ts';
 import { earlierReleaseHandsOff } from './pace.ts';
@@ -18,7 +25,7 @@ import { deleteWaiter, type Waiter } from './waiters.ts';
 export { mayBeHandingOff } from './pace.ts';
 
 export interface HandOffOutcome {
-  granted: string[];
+  grantedTickets: string[];
   /**
    * `empty`: the line is empty, and the mark is gone. `waits`: the next waiter does not fit, or may have a new grant or
    * deadline. `left`: waiters are left, because this call met too many tasks that were gone, or had too little time.
@@ -55,7 +62,7 @@ interface HandOffOptions {
   ownTicket?: string | undefined;
   served?: readonly string[];
   /** The grants of a quick release, which still has to notify their tasks. */
-  justGranted?: { line: NextInLine; versions: Versions };
+  justGranted?: { found: FoundInLine; versions: Versions };
   /**
    * Collects the tickets of new holders whose tasks may not have been notified. A task that parks looks for its own
    * ticket there.
@@ -79,7 +86,7 @@ export async function handOff(
     // The caller wanted its grant to end, and the grant has ended. The schedule repeats what failed after that.
     if (!soFar.endedForGood) throw error;
     logFailedHandOff(error);
-    return { granted: [], end: 'left', record: handingOff.record, ...soFar };
+    return { grantedTickets: [], end: 'left', record: handingOff.record, ...soFar };
   });
 }
 
@@ -90,7 +97,7 @@ interface HandOffProgress {
   record: KeyRecord;
   reading: LineReading;
   toEnd: GrantToEnd[];
-  granted: string[];
+  grantedTickets: string[];
   budget: { removals: number };
   ownTicket: string | undefined;
   unnotified: Set<string>;
@@ -100,21 +107,22 @@ interface HandOffProgress {
   lostWrites: number;
 }
 
-const ticketsOf = ({ nextGrants }: NextInLine): string[] => nextGrants.map(({ waiter }) => waiter.ticket);
+const ticketsOf = ({ nextGrants }: FoundInLine): string[] => nextGrants.map(({ waiter }) => waiter.ticket);
 
 /** Whether the write makes an exclusive grant, which leaves no room for another waiter. */
-const servesAlone = ({ nextGrants }: NextInLine): boolean => nextGrants.some(({ grant }) => isAloneIn(grant));
+const servesExclusive = ({ nextGrants }: FoundInLine): boolean =>
+  nextGrants.some(({ grant }) => isExclusiveGrant(grant));
 
 const handOffOutcome = (
-  { granted, record, soFar }: HandOffProgress,
+  { grantedTickets, record, soFar }: HandOffProgress,
   end: HandOffOutcome['end'],
-  line?: NextInLine,
+  found?: FoundInLine,
 ): HandOffOutcome => ({
-  granted,
+  grantedTickets,
   end,
   record,
-  blocked: line?.blocked,
-  isLeftToSleepers: line?.isLeftToSleepers === true && line.nextGrants.length === 0,
+  blocked: found?.blocked,
+  isLeftToSleepers: found?.isLeftToSleepers === true && found.nextGrants.length === 0,
   ...soFar,
 });
 
@@ -131,27 +139,27 @@ async function serveWhileRoom(
   }: HandOffOptions & { soFar: OutcomeSoFar },
   call: Call,
 ): Promise<HandOffOutcome> {
-  const granted = justGranted ? ticketsOf(justGranted.line) : [...served];
+  const grantedTickets = justGranted ? ticketsOf(justGranted.found) : [...served];
   const toEnd = justGranted
     ? await notifyGranted(dependencies, { ...justGranted, record, unnotified }, call)
     : [...endingAtFirst];
-  if (justGranted && toEnd.length === 0) return { granted, end: 'waits', record };
+  if (justGranted && toEnd.length === 0) return { grantedTickets, end: 'waits', record };
   const reading = new LineReading(dependencies, record, call);
   const progress: HandOffProgress = {
-    ...{ record, reading, toEnd, granted, budget: { removals: MAX_REMOVALS } },
+    ...{ record, reading, toEnd, grantedTickets, budget: { removals: MAX_REMOVALS } },
     ...{ ownTicket, unnotified, soFar, goneTasks: 0, lostWrites: 0 },
   };
   for (;;) {
     if (
       progress.goneTasks >= MAX_GONE_TASKS ||
       progress.lostWrites > MAX_LOST_WRITES ||
-      call.timeLeftMs() < HAND_OFF_MS
+      call.timeLeftMs() < MIN_HAND_OFF_TIME_MS
     )
       return leaveRest(dependencies, progress, call);
-    const line = await findWrite(dependencies, progress, call);
-    if (line === 'unread') return leaveRest(dependencies, progress, call);
-    if (line === 'grown') continue;
-    const outcome = await serve(dependencies, { progress, line }, call);
+    const found = await findWrite(dependencies, progress, call);
+    if (found === 'unread') return leaveRest(dependencies, progress, call);
+    if (found === 'grown') continue;
+    const outcome = await serve(dependencies, { progress, found }, call);
     if (outcome) return outcome;
   }
 }
@@ -165,14 +173,14 @@ async function findWrite(
   dependencies: LeaseDependencies,
   progress: HandOffProgress,
   call: Call,
-): Promise<NextInLine | 'unread' | 'grown'> {
-  const { record, granted, budget, ownTicket } = progress;
+): Promise<FoundInLine | 'unread' | 'grown'> {
+  const { record, grantedTickets, budget, ownTicket } = progress;
   if (!progress.reading.isCurrentFor(record, dependencies.clock.now()))
     progress.reading = new LineReading(dependencies, record, call);
   const { reading } = progress;
   const toEnd = withExpired(dependencies, progress);
   progress.toEnd = toEnd;
-  const search = { record, reading, toEnd, granted, budget, ownTicket };
+  const search = { record, reading, toEnd, grantedTickets, budget, ownTicket };
   const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, toEnd));
   if (!line) return 'unread';
   progress.toEnd = toEnd.map((grantToEnd) =>
@@ -181,53 +189,57 @@ async function findWrite(
   if (reading.isCompleteFor(record)) return line;
   // The waiter that has joined may be a task. If it is alone behind an exclusive grant, it needs a delayed repair, so
   // this call must read its row.
-  if (line.nextGrants.length > 0 && (line.hasOthers || !servesAlone(line))) return { ...line, hasOthers: true };
+  if (line.nextGrants.length > 0 && (line.hasOthers || !servesExclusive(line))) return { ...line, hasOthers: true };
   progress.reading = new LineReading(dependencies, record, call);
   return 'grown';
 }
 
 interface HandOffRound {
   progress: HandOffProgress;
-  line: NextInLine;
+  found: FoundInLine;
 }
 
 /** Makes the next grants, or removes the mark of an empty line. @returns undefined if the line must be judged again */
 async function serve(
   dependencies: LeaseDependencies,
-  { progress, line }: HandOffRound,
+  { progress, found }: HandOffRound,
   call: Call,
 ): Promise<HandOffOutcome | undefined> {
   const { record } = progress;
-  const isLineEmpty = line.nextGrants.length === 0 && !line.hasOthers;
+  const isLineEmpty = found.nextGrants.length === 0 && !found.hasOthers;
   const toEnd = isLineEmpty ? progress.toEnd.filter(({ how }) => how !== 'expired') : progress.toEnd;
   const hasNothingToWrite =
-    line.nextGrants.length === 0 && toEnd.length === 0 && !(isLineEmpty && record.mark !== undefined);
-  if (hasNothingToWrite) return handOffOutcome(progress, isLineEmpty ? 'empty' : 'waits', line);
+    found.nextGrants.length === 0 && toEnd.length === 0 && !(isLineEmpty && record.mark !== undefined);
+  if (hasNothingToWrite) return handOffOutcome(progress, isLineEmpty ? 'empty' : 'waits', found);
   const now = dependencies.clock.now();
-  const arrivalNumber = await progress.reading.numberOf(line.nextGrants.at(-1)?.waiter);
-  const servesSelf = line.nextGrants.some(({ waiter }) => waiter.ticket === progress.ownTicket);
+  const arrivalNumber = await progress.reading.numberOf(found.nextGrants.at(-1)?.waiter);
+  const servesSelf = found.nextGrants.some(({ waiter }) => waiter.ticket === progress.ownTicket);
   const { moved: ticket } = record;
   // The move counts for one grant: the write forgets it when it serves that waiter, or when its row is gone.
-  const endsMove = ticket !== undefined && (ticketsOf(line).includes(ticket) || !progress.reading.hasMoved);
+  const endsMove = ticket !== undefined && (ticketsOf(found).includes(ticket) || !progress.reading.hasMoved);
   const moved = endsMove ? ticket : undefined;
-  const writing = { record, toEnd, line, isLineEmpty, now, arrivalNumber, servesSelf, moved };
+  const writing = { record, toEnd, found, isLineEmpty, now, arrivalNumber, servesSelf, moved };
   const written = await writeHandOff(dependencies, writing, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
   return written.won
-    ? afterWrite(dependencies, { progress, line, ended: toEnd, versions: written.versions }, call)
-    : afterLoss({ progress, line, unanswered: written.unanswered });
+    ? afterWrite(dependencies, { progress, found, ended: toEnd, versions: written.versions }, call)
+    : afterLoss({ progress, found, unanswered: written.unanswered });
 }
 
 /** Continues after a lost write: another call has written first, or an earlier try of this write has landed. */
-function afterLoss({ progress, line, unanswered }: HandOffRound & { unanswered: boolean }): HandOffOutcome | undefined {
+function afterLoss({
+  progress,
+  found,
+  unanswered,
+}: HandOffRound & { unanswered: boolean }): HandOffOutcome | undefined {
   const { record, soFar } = progress;
   progress.lostWrites++;
   progress.toEnd = progress.toEnd.filter(({ entry }) => entryOf(record, entry.name)?.version === entry.version);
-  const taken = takenByOther({ line, ...progress });
+  const taken = takenByOther({ found, ...progress });
   if (unanswered) {
     soFar.unanswered = true;
-    progress.granted.push(...taken);
+    progress.grantedTickets.push(...taken);
   }
   return taken.length > 0 ? handOffOutcome(progress, 'waits') : undefined;
 }
@@ -239,37 +251,37 @@ interface ServedWrite extends HandOffRound {
 
 async function afterWrite(
   dependencies: LeaseDependencies,
-  { progress, line, ended, versions }: ServedWrite,
+  { progress, found, ended, versions }: ServedWrite,
   call: Call,
 ): Promise<HandOffOutcome | undefined> {
-  const { record, reading, granted, ownTicket, unnotified, soFar } = progress;
+  const { record, reading, grantedTickets, ownTicket, unnotified, soFar } = progress;
   if (ended.some(({ how }) => isRemembered(how))) soFar.endedForGood = true;
   // The log line of this call names its own grant.
-  logGrants(record, { nextGrants: line.nextGrants.filter(({ waiter }) => waiter.ticket !== ownTicket) }, call);
+  logGrants(record, { nextGrants: found.nextGrants.filter(({ waiter }) => waiter.ticket !== ownTicket) }, call);
   reading.noteEnded(ended.map(({ entry }) => entry));
-  granted.push(...ticketsOf(line));
-  const full = line.nextGrants.find(({ waiter }) => waiter.ticket === ownTicket);
+  grantedTickets.push(...ticketsOf(found));
+  const full = found.nextGrants.find(({ waiter }) => waiter.ticket === ownTicket);
   if (full) soFar.ownVersion = versions.get(full.grant.name);
-  await deleteWaitersOf(dependencies, { key: record.key, granted, ended }, call);
-  progress.toEnd = await notifyGranted(dependencies, { line, record, versions, unnotified }, call);
+  await deleteWaitersOf(dependencies, { key: record.key, grantedTickets, ended }, call);
+  progress.toEnd = await notifyGranted(dependencies, { found, record, versions, unnotified }, call);
   progress.goneTasks += progress.toEnd.length;
   if (progress.toEnd.length > 0) return undefined;
-  if (!line.hasOthers) return handOffOutcome(progress, 'empty');
-  return servesNoMore(progress, line, ended) ? handOffOutcome(progress, 'waits', line) : undefined;
+  if (!found.hasOthers) return handOffOutcome(progress, 'empty');
+  return servesNoMore(progress, found, ended) ? handOffOutcome(progress, 'waits', found) : undefined;
 }
 
 /** Whether another round would serve no waiter. */
-function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, ended: readonly GrantToEnd[]): boolean {
+function servesNoMore({ record, reading }: HandOffProgress, found: FoundInLine, ended: readonly GrantToEnd[]): boolean {
   // The write freed the key and served no waiter, and none has joined since the line was read. So no waiter in line can
   // be served.
-  const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
-  if (line.nextGrants.length === 0 && wasAlone && reading.isCompleteFor(record)) return true;
-  if (servesAlone(line)) return true;
+  const endsExclusive = ended.some(({ entry }) => entry.path === EXCLUSIVE_PATH);
+  if (found.nextGrants.length === 0 && endsExclusive && reading.isCompleteFor(record)) return true;
+  if (servesExclusive(found)) return true;
   // If this write has ended grants, a waiter may have joined before it and found no room.
   if (ended.length > 0) return false;
   // If there is room behind the new holders, this call must use it: the calls that made that room leave it to this
   // call.
-  return line.nextAsks !== undefined && record.used > line.nextAsks.room;
+  return found.firstUnservedAsks !== undefined && record.used > found.firstUnservedAsks.room;
 }
 
 /**
@@ -277,7 +289,7 @@ function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, en
  * free, and goes on while any ticket fits. So this call stops: otherwise all calls of a crowd would race for the same
  * tickets.
  */
-function takenByOther({ line: { nextGrants }, record, toEnd }: RecordAndEnding & { line: NextInLine }): string[] {
+function takenByOther({ found: { nextGrants }, record, toEnd }: RecordAndEnding & { found: FoundInLine }): string[] {
   if (toEnd.some(({ how }) => how !== 'expired')) return [];
   const isTaken = ({ waiter, grant: { name } }: NextGrant) =>
     entryOf(record, name)?.ticket === waiter.ticket || endOfRequest(record, name) !== undefined;
@@ -288,7 +300,7 @@ function takenByOther({ line: { nextGrants }, record, toEnd }: RecordAndEnding &
 function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, toEnd }: RecordAndEnding): GrantToEnd[] {
   const now = clock.now();
   const willEnd = (entry: HolderEntry) => toEnd.some((grantToEnd) => grantToEnd.entry.name === entry.name);
-  const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !willEnd(entry));
+  const expired = record.entries.filter((entry) => takeOverAt(entry, clockSkewMs) <= now && !willEnd(entry));
   const room = Math.max(0, MAX_ENDED_BY_HAND_OFF - toEnd.length);
   return [...toEnd, ...expired.slice(0, room).map((entry): GrantToEnd => ({ entry, how: 'expired' }))];
 }
@@ -297,7 +309,7 @@ function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, toEnd 
  * Whether an expired grant reached no caller: its task accepted LeaseHeld instead, and no call of the request received
  * the grant as an answer.
  */
-const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: NextInLine): boolean =>
+const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: FoundInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
 /**
@@ -306,12 +318,12 @@ const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: NextInLine): b
  */
 async function deleteWaitersOf(
   dependencies: LeaseDependencies,
-  { key, granted, ended }: { key: string; granted: readonly string[]; ended: readonly GrantToEnd[] },
+  { key, grantedTickets, ended }: { key: string; grantedTickets: readonly string[]; ended: readonly GrantToEnd[] },
   call: Call,
 ): Promise<void> {
   for (const { entry, how } of ended) {
     const { ticket } = entry;
-    if (how !== 'neverNotified' || ticket === undefined || !granted.includes(ticket)) continue;
+    if (how !== 'neverNotified' || ticket === undefined || !grantedTickets.includes(ticket)) continue;
     await deleteWaiter(dependencies, { key, ticket }, call).catch(logFailedHandOff);
   }
 }
@@ -319,16 +331,16 @@ async function deleteWaitersOf(
 /** Leaves the rest of the line to other calls, but still ends the grants that must end. */
 async function leaveRest(
   dependencies: LeaseDependencies,
-  { granted, record, toEnd, soFar }: RecordAndEnding & { granted: string[]; soFar: OutcomeSoFar },
+  { grantedTickets, record, toEnd, soFar }: RecordAndEnding & { grantedTickets: string[]; soFar: OutcomeSoFar },
   call: Call,
 ): Promise<HandOffOutcome> {
   const mustEnd = toEnd.filter(({ how }) => how !== 'expired');
-  if (mustEnd.length === 0) return { granted, end: 'left', record, ...soFar };
+  if (mustEnd.length === 0) return { grantedTickets, end: 'left', record, ...soFar };
   const now = dependencies.clock.now();
   const { won, record: current } = await writeEnds(dependencies, { key: record.key, toEnd: mustEnd, now }, call);
-  if (won) await deleteWaitersOf(dependencies, { key: record.key, granted, ended: mustEnd }, call);
+  if (won) await deleteWaitersOf(dependencies, { key: record.key, grantedTickets, ended: mustEnd }, call);
   const isEnded = won && mustEnd.some(({ how }) => isRemembered(how));
-  return { granted, end: 'left', record: current, ...soFar, ...(isEnded && { endedForGood: true }) };
+  return { grantedTickets, end: 'left', record: current, ...soFar, ...(isEnded && { endedForGood: true }) };
 }
 
 /**

@@ -49,9 +49,9 @@ export async function inSeat<Result>(
   holding: HoldOptions,
   { wait, call }: { wait: () => Promise<Result>; call: Call },
 ): Promise<{ result: Result } | undefined> {
-  const most = dependencies.quotas?.maxHeldCalls;
-  if (most === undefined) return { result: await wait() };
-  const seat = await takeSeat(dependencies, { ...holding, most }, call).catch(ifNotCounted);
+  const max = dependencies.quotas?.maxHeldCalls;
+  if (max === undefined) return { result: await wait() };
+  const seat = await takeSeat(dependencies, { ...holding, max }, call).catch(ifNotCounted);
   if (!seat) return undefined;
   try {
     return { result: await wait() };
@@ -72,24 +72,24 @@ function ifNotCounted(error: unknown): undefined {
 }
 
 /** The number of seats in a record: all seats are spread over the records as evenly as possible. */
-const sizeOf = (most: number, nth: number): number =>
-  Math.floor(most / SEAT_RECORDS) + (nth < most % SEAT_RECORDS ? 1 : 0);
+const sizeOf = (max: number, nth: number): number =>
+  Math.floor(max / SEAT_RECORDS) + (nth < max % SEAT_RECORDS ? 1 : 0);
 
 /** Takes a random free seat. The answer of each try shows the seats of its record, for the next try. */
 async function takeSeat(
   dependencies: LeaseDependencies,
-  { heldFor, deadline, most }: HoldOptions & { most: number },
+  { heldFor, deadline, max }: HoldOptions & { max: number },
   call: Call,
 ): Promise<HeldSeat | undefined> {
   const { ids, clock } = dependencies;
   const until = deadline + LATE_MS;
-  const records = Math.min(SEAT_RECORDS, most);
+  const records = Math.min(SEAT_RECORDS, max);
   if (records === 0) return undefined;
   const from = Math.floor(ids.random() * records);
-  const inRecord = (record: number): [number, number] => [record, Math.floor(ids.random() * sizeOf(most, record))];
-  let [nth, index] = inRecord(from);
+  const randomSeatIn = (record: number): [number, number] => [record, Math.floor(ids.random() * sizeOf(max, record))];
+  let [nth, index] = randomSeatIn(from);
   for (let tries = 1; ; tries++) {
-    const size = sizeOf(most, nth);
+    const size = sizeOf(max, nth);
     const allowed = Math.max(1, Math.floor(size * SEAT_SHARE[heldFor]));
     const ownSeat = { nth, index, until };
     const { won, item } = await writeSeat(dependencies, { ...ownSeat, ...taking(until, clock.now()) }, call);
@@ -102,7 +102,7 @@ async function takeSeat(
     if (tries === MAX_SEAT_TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
     const free = Array.from({ length: size }, (_, at) => at).filter((at) => !taken.has(at));
     const next = isFull ? undefined : free[Math.floor(ids.random() * free.length)];
-    [nth, index] = next === undefined ? inRecord((nth + 1) % records) : [nth, next];
+    [nth, index] = next === undefined ? randomSeatIn((nth + 1) % records) : [nth, next];
   }
 }
 

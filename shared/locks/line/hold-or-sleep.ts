@@ -4,11 +4,11 @@ import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { isAloneIn, type KeyRecord, parseKey } from '../record/record.ts';
+import { isExclusiveGrant, type KeyRecord, parseKey } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
-import { type GrantOnRecord, roomAt, type TryOutcome } from '../record/room.ts';
+import { type GrantOnRecord, roomFreeFrom, type TryOutcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
-import { type Expected, expectedTurn, heldFor, isFarAgain, patienceOf, sleepFor, type Turn } from './expected.ts';
+import { type Expected, expectedTurn, heldFor, isFarAgain, patienceOf, sleepFor, type WaitSight } from './expected.ts';
 import { inSeat } from './held-calls.ts';
 import { type JoinOptions, joinAsleep } from './join.ts';
 import { type LinePosition, readPosition } from './listed-waiters.ts';
@@ -23,7 +23,7 @@ import {
   isPlace,
   isTask,
   parseWaiter,
-  placeOf,
+  placeKeyOf,
   type Waiter,
   type WaitingCall,
 } from './waiters.ts';
@@ -88,7 +88,7 @@ async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Prom
   const holding = { heldFor: 'cannotSleep', deadline } as const;
   const held = await inSeat(dependencies, holding, { wait: () => waitInLine(lockCall, joining), call });
   if (held) return held.result;
-  const returned = ticket === undefined ? undefined : await readReturned(lockCall, asking);
+  const returned = ticket === undefined ? undefined : await readCaller(lockCall, asking);
   const current = returned?.record ?? record ?? (await lock.read());
   const known = returned ?? newcomerTo(current);
   const currentTurn = await turnFrom(lockCall, current, known);
@@ -98,7 +98,7 @@ async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Prom
 async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
   const { dependencies, lock, call } = lockCall;
   const { deadline, attempt, ticket } = asking;
-  const returned = asking.record ? undefined : await readReturned(lockCall, asking);
+  const returned = asking.record ? undefined : await readCaller(lockCall, asking);
   let record = asking.record ?? returned?.record;
   if (record === undefined || returned?.mustTry) {
     const outcome = await attempt();
@@ -120,7 +120,7 @@ async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise
   };
   if (lock.isMarked(record) && mayTake(turn, expected))
     return waitInLine(lockCall, { ...joining, deadline: Math.min(deadline, turn.now + TAKE_MS) });
-  const reason = leavesRoom(lock, turn) ? undefined : heldFor(turn, expected);
+  const reason = mustLeaveRoom(lock, turn) ? undefined : heldFor(turn, expected);
   const held =
     reason &&
     (await inSeat(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(lockCall, joining), call }));
@@ -142,7 +142,7 @@ function numberAfter(record: KeyRecord | undefined, ticket?: string): number | u
   return record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1;
 }
 
-interface ReturnedCaller extends KnownInLine {
+interface CallerInLine extends KnownInLine {
   record: KeyRecord;
   /** Whether the record shows a grant of the request, or how a grant ended. Then a try gives the right answer. */
   mustTry?: boolean;
@@ -153,13 +153,13 @@ interface ReturnedCaller extends KnownInLine {
  * @returns undefined if the rows are gone
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable
  */
-async function readReturned(
+async function readCaller(
   { dependencies, lock, call }: LockCall,
   { ticket }: WaitingCaller,
-): Promise<ReturnedCaller | undefined> {
-  if (ticket === undefined) return readLine(lock);
+): Promise<CallerInLine | undefined> {
+  if (ticket === undefined) return readForNewcomer(lock);
   const { clock, clockSkewMs } = dependencies;
-  const { key } = lock.asked;
+  const { key } = lock.request;
   const { record, rows } = await readOwn(dependencies, { key, ticket }, call);
   const own = rows.filter((row): row is WaitingCall => !isTask(row) && lock.isOwnRow(row));
   const flagged = own.find(({ cancelledAt }) => cancelledAt !== undefined);
@@ -178,7 +178,7 @@ async function readReturned(
  */
 async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: string; ticket: string }, call: Call) {
   const { dynamodb, table, waitersTable } = dependencies;
-  const rowKeys = [placeOf(ticket), ticket].map((sortKey) => ({ key, ticket: sortKey }));
+  const rowKeys = [placeKeyOf(ticket), ticket].map((sortKey) => ({ key, ticket: sortKey }));
   const keys = rowKeys.map((rowKey) => ({ key: text(rowKey.key), ticket: text(rowKey.ticket) }));
   const command = new BatchGetItemCommand({
     RequestItems: { [table]: { Keys: [{ key: text(key) }] }, [waitersTable]: { Keys: keys, ConsistentRead: true } },
@@ -195,7 +195,7 @@ async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: 
  * Reads the record for a new caller.
  * @returns undefined if the call must try first: the key has no line, or the request has a grant
  */
-async function readLine(lock: LockCall['lock']): Promise<ReturnedCaller | undefined> {
+async function readForNewcomer(lock: LockCall['lock']): Promise<CallerInLine | undefined> {
   const record = await lock.read();
   return lock.isMarked(record) && lock.ownGrant(record) === undefined ? { ...newcomerTo(record), record } : undefined;
 }
@@ -204,14 +204,14 @@ async function turnFrom(
   lockCall: LockCall,
   record: KeyRecord,
   { ticket, number }: Pick<KnownInLine, 'ticket' | 'number'>,
-): Promise<Turn & LinePosition> {
+): Promise<WaitSight & LinePosition> {
   const { dependencies, lock, call } = lockCall;
   const { clock, clockSkewMs } = dependencies;
   // A sleeper that needs more room blocks those behind it. Otherwise lighter callers could keep the key from it for as
   // long as they come.
-  const fits = (waiter: Waiter) => roomAt(record, newGrantOf(waiter), clockSkewMs) <= clock.now();
-  const asked = { key: lock.asked.key, granted: lock.ticketsOfHolders(record), record, ticket, number, fits };
-  const position = await readPosition(dependencies, asked, call);
+  const fits = (waiter: Waiter) => roomFreeFrom(record, newGrantOf(waiter), clockSkewMs) <= clock.now();
+  const sought = { key: lock.request.key, granted: lock.ticketsOfHolders(record), record, ticket, number, fits };
+  const position = await readPosition(dependencies, sought, call);
   const now = clock.now();
   const roomFrom = lock.roomAt(record);
   // If there is not even room for this call, the sleepers do not block it: the next end may make room for all.
@@ -225,8 +225,8 @@ async function turnFrom(
  * only to waiters that are awake, so readers that are held one after the other would keep the key from a writer that
  * sleeps.
  */
-const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: Turn & LinePosition): boolean =>
-  isBlocked === true && !lock.isAlone && !entries.some(isAloneIn);
+const mustLeaveRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: WaitSight & LinePosition): boolean =>
+  isBlocked === true && !lock.isExclusive && !entries.some(isExclusiveGrant);
 
 /**
  * Whether the key is free, and all waiters before this caller sleep and have had time to come back:
@@ -234,10 +234,10 @@ const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: 
  *   the key came free                + patience for each sleeper before the caller
  *         |-- left to the sleepers ------|-- this caller may take the key
  */
-const mayTake = ({ freeSince, position, asleep }: Turn, { inMs }: Expected): boolean =>
+const mayTake = ({ freeSince, position, asleep }: WaitSight, { inMs }: Expected): boolean =>
   freeSince !== undefined && asleep >= position - 1 && inMs <= 0;
 
-const patienceIn = ({ record, freeSince, asleep }: Turn): JoinOptions['patience'] =>
+const patienceIn = ({ record, freeSince, asleep }: WaitSight): JoinOptions['patience'] =>
   freeSince === undefined ? undefined : { freeSince, until: freeSince + patienceOf(record, asleep) };
 
 /**
@@ -263,7 +263,7 @@ export async function takeFromSleepers(
 
 interface SeenInLine {
   record: KeyRecord;
-  turn: Turn & LinePosition;
+  turn: WaitSight & LinePosition;
   expected: Expected;
   known: KnownInLine;
 }
@@ -292,11 +292,11 @@ async function sleep(
 ): Promise<GrantOnRecord> {
   const { dependencies, lock } = lockCall;
   const { ids } = dependencies;
-  const [least, most] = ASK_AGAIN_MS;
+  const [minMs, maxMs] = ASK_AGAIN_MS;
   const doesSleep = asking.sleepMs > 0;
   const sleepMs = doesSleep
     ? sleepFor(turn, expected, { maxMs: asking.sleepMs, ids })
-    : Math.round(least + (most - least) * ids.random());
+    : Math.round(minMs + (maxMs - minMs) * ids.random());
   const sleeping = { sleepMs, isNear: turn.position <= EXACT_POSITIONS };
   const { ticket, record = seen.record } = await keepOnlyPlace(lockCall, known, sleeping);
   const withPlace = lockCall.hasPlace ? lockCall : { ...lockCall, hasPlace: true };
@@ -323,10 +323,10 @@ async function keepOnlyPlace(
   sleeping: { sleepMs: number; isNear: boolean },
 ): Promise<{ ticket: string; record?: KeyRecord }> {
   const { dependencies, lock, call } = lockCall;
-  const { asked } = lock;
-  const { key } = asked;
+  const { request } = lock;
+  const { key } = request;
   if (ticket === undefined || (!place && !hasRow)) return joinAsleep(lockCall, { number, ...sleeping });
-  const sleeper = { asked, ticket, number, hasRow, ...sleeping };
+  const sleeper = { request, ticket, number, hasRow, ...sleeping };
   const isKept = place && !mustExtend(place, sleeping, dependencies.clock.now());
   const kept = isKept ? 'kept' : await extendPlace(dependencies, sleeper, call);
   if (typeof kept === 'object')
@@ -336,7 +336,7 @@ async function keepOnlyPlace(
   if (!hasRow) return { ticket };
   const { flagged } = await deleteUnlessFlagged(dependencies, { key, ticket }, call);
   if (flagged) {
-    await deleteWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
+    await deleteWaiter(dependencies, { key, ticket: placeKeyOf(ticket) }, call);
     return refuseCall(lockCall, { record: await lock.read(), ticket, reason: flagged });
   }
   return { ticket, record: await lock.read() };

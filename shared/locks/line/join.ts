@@ -14,7 +14,7 @@ import {
   isTask,
   newTicket,
   parkedAtOf,
-  placeOf,
+  placeKeyOf,
   putWaiter,
   queueFull,
   type WaitingCall,
@@ -88,7 +88,7 @@ async function takePosition(
 ): Promise<{ ticket: string; how: 'new' | 'counted' | 'uncounted' | 'back' }> {
   const {
     dependencies,
-    lock: { asked },
+    lock: { request },
     call,
   } = lockCall;
   const { clock, clockSkewMs, ids } = dependencies;
@@ -96,14 +96,14 @@ async function takePosition(
   const hasOnlyPlace = joining.hasPlace && !joining.hasRow;
   const keepUntil = presentUntil + KEEP_POSITION_MS;
   if (ticket !== undefined && !Number.isNaN(parkedAtOf(ticket))) {
-    const keeping = { asker: asked, ticket, deadline: presentUntil };
+    const keeping = { asker: request, ticket, deadline: presentUntil };
     const kept = hasOnlyPlace ? undefined : await keepPosition(dependencies, keeping, call);
     if (kept?.cancelledAt !== undefined) throw errorOfFlagged(kept);
     // By a clock that is ahead, the row may have expired already, so another call may have counted the line without it.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'uncounted' };
     const place = hasOnlyPlace ? { number } : await ownPlace(lockCall, ticket);
     const row = {
-      ...asked,
+      ...request,
       ticket,
       number: place?.number,
       parkedAt: parkedAtOf(ticket),
@@ -112,12 +112,12 @@ async function takePosition(
     };
     if (place && (await putRowBack(dependencies, row, call))) return { ticket, how: 'back' };
   }
-  await refuseIfNamespaceFull(dependencies, asked.key, call);
+  await refuseIfNamespaceFull(dependencies, request.key, call);
   const now = clock.now();
   const fresh = newTicket(now, ids.uuid());
   await putWaiter(
     dependencies,
-    { ...asked, ticket: fresh, number, parkedAt: now, deadline: presentUntil, keepUntil },
+    { ...request, ticket: fresh, number, parkedAt: now, deadline: presentUntil, keepUntil },
     call,
   );
   return { ticket: fresh, how: 'new' };
@@ -129,7 +129,7 @@ async function takePosition(
  */
 async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<WaitingCall | undefined> {
   if (!canSleep(dependencies)) return undefined;
-  const place = await getWaiter(dependencies, { key: lock.asked.key, ticket: placeOf(ticket) }, call);
+  const place = await getWaiter(dependencies, { key: lock.request.key, ticket: placeKeyOf(ticket) }, call);
   return place && !isTask(place) && lock.isOwnRow(place) ? place : undefined;
 }
 
@@ -140,7 +140,7 @@ async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string):
  */
 async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
   await putWaiter(dependencies, row, call);
-  const sleeper = { asked: row, ticket: row.ticket, sleepMs: row.deadline - dependencies.clock.now(), isNear: true };
+  const sleeper = { request: row, ticket: row.ticket, sleepMs: row.deadline - dependencies.clock.now(), isNear: true };
   const kept = await extendPlace(dependencies, sleeper, call);
   if (kept === 'kept') return true;
   const own = { ticket: row.ticket, asker: row };
@@ -156,7 +156,7 @@ async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, cal
  */
 export async function join(lockCall: LockCall, joining: JoinOptions): Promise<Joined> {
   const { dependencies, lock, call } = lockCall;
-  const { key } = lock.asked;
+  const { key } = lock.request;
   const { ticket, how } = await takePosition(lockCall, joining);
   // The place has kept the mark, so the call need not raise it.
   if (how === 'back') return { ticket, hasPlace: true, record: await lock.read() };
@@ -197,14 +197,14 @@ export async function joinAsleep(
   { dependencies, lock, call }: LockCall,
   sleeping: Pick<Sleeper, 'number' | 'sleepMs' | 'isNear'>,
 ): Promise<{ ticket: string; record: KeyRecord }> {
-  const { asked } = lock;
-  const { key } = asked;
+  const { request } = lock;
+  const { key } = request;
   await refuseIfNamespaceFull(dependencies, key, call);
   const ticket = newTicket(dependencies.clock.now(), dependencies.ids.uuid());
-  await putPlace(dependencies, { asked, ticket, ...sleeping }, call);
+  await putPlace(dependencies, { request, ticket, ...sleeping }, call);
   const { won, record, arrivals, lineOut } = await lock.raiseMark(ticket, { isAsleep: true });
   const correct = async (inLine: number) => lock.correctLineOut(arrivals, inLine);
-  const arrived = { key, ticket: placeOf(ticket), arrivals, lineOut, correct };
+  const arrived = { key, ticket: placeKeyOf(ticket), arrivals, lineOut, correct };
   if (won) await leaveIfLineFull(dependencies, arrived, call);
   return { ticket, record };
 }

@@ -6,14 +6,21 @@ import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../executions/questions.ts';
 import { hasNoEntry, isEntryAsSeen, isNotRemembered } from '../record/conditions.ts';
-import { otherTerms, passToTask, recordAnswer, renew } from '../record/continuing-grants.ts';
-import { ALONE } from '../record/identity.ts';
-import { correctLineOut, mark, markJoined, type ReplacePart } from '../record/mark.ts';
+import { otherTermsError, passToTask, recordAnswer, renew } from '../record/continuing-grants.ts';
+import { EXCLUSIVE_PATH } from '../record/identity.ts';
+import { correctLineOut, markJoined, type ReplacePart, writeMark } from '../record/mark.ts';
 import { notifyHolder } from '../record/notify-holder.ts';
-import { endOfRequest, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
+import {
+  endOfRequest,
+  entryOf,
+  type HolderEntry,
+  isBound,
+  isExclusiveGrant,
+  type KeyRecord,
+} from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey, type Written } from '../record/requests.ts';
-import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
+import { type GrantRequest, otherWeightError, roomFreeFrom } from '../record/room.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
@@ -83,42 +90,42 @@ const markedBy = (won: boolean, record: KeyRecord): MarkWritten => ({
  * method that sends a request throws Throttled, Unavailable or OutcomeUnknown.
  */
 export class Lock {
-  readonly asked: WaiterRequest;
+  readonly request: WaiterRequest;
   readonly #dependencies: LeaseDependencies;
-  readonly #request: GrantRequest;
+  readonly #grantRequest: GrantRequest;
   readonly #call: Call;
   /** How long this call leaves the question about bound holders to the next waiter. */
   #lookPatienceMs: number | undefined;
   /** How many holders the key usually has at a time: a running mean of what this call has read. */
-  #holders: number | undefined;
+  #usualHolders: number | undefined;
   /** The number of this call's arrival, if it is known. */
   #arrival: number | undefined;
 
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
     const { execution, target, graceMs = 0, bound, replace } = request;
-    const permit = isAloneIn(request) ? undefined : { limit, weight };
+    const permit = isExclusiveGrant(request) ? undefined : { limit, weight };
     const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit, replace };
-    this.asked = { key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
+    this.request = { key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     this.#dependencies = dependencies;
-    this.#request = request;
+    this.#grantRequest = request;
     this.#call = call;
   }
 
-  get isAlone(): boolean {
-    return isAloneIn(this.#request);
+  get isExclusive(): boolean {
+    return isExclusiveGrant(this.#grantRequest);
   }
 
   /** Whether a row of the waiters table belongs to this request, with the same weight and limit. */
   isOwnRow({ requestId, holder, principal, permit }: Waiter): boolean {
-    const { asked } = this;
-    const isOfRequest = requestId === asked.requestId && holder === asked.holder && principal === asked.principal;
-    return isOfRequest && permit?.limit === asked.permit?.limit && permit?.weight === asked.permit?.weight;
+    const { request } = this;
+    const isOfRequest = requestId === request.requestId && holder === request.holder && principal === request.principal;
+    return isOfRequest && permit?.limit === request.permit?.limit && permit?.weight === request.permit?.weight;
   }
 
   /** A consistent read. */
   read(): Promise<KeyRecord> {
-    return readKey(this.#dependencies, this.#request.key, this.#call);
+    return readKey(this.#dependencies, this.#grantRequest.key, this.#call);
   }
 
   /**
@@ -127,13 +134,13 @@ export class Lock {
    */
   ownGrant(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
     const entry = this.#entry(record);
-    if (!entry || entry.isEnding) return endOfRequest(record, this.#request.name);
+    if (!entry || entry.isEnding) return endOfRequest(record, this.#grantRequest.name);
     const { version, ticket, claimTtlMs, ttlMs, expiresAt, previous } = entry;
     return { version, ticket, claimTtlMs, ttlMs, expiresAt, previous };
   }
 
   #entry(record: KeyRecord): HolderEntry | undefined {
-    return entryOf(record, this.#request.name);
+    return entryOf(record, this.#grantRequest.name);
   }
 
   /**
@@ -141,7 +148,7 @@ export class Lock {
    * Waiters before it do not count.
    */
   roomAt(record: KeyRecord): number {
-    return roomAt(record, this.#request, this.#dependencies.clockSkewMs);
+    return roomFreeFrom(record, this.#grantRequest, this.#dependencies.clockSkewMs);
   }
 
   isMarked({ mark }: KeyRecord): boolean {
@@ -157,7 +164,7 @@ export class Lock {
     ticket: string,
     { isCounted = false, isMarked, isAsleep }: { isCounted?: boolean; isMarked?: boolean; isAsleep?: boolean },
   ): Promise<MarkWritten> {
-    const { key, name } = this.#request;
+    const { key, name } = this.#grantRequest;
     const joining = { key, name, ticket, isCounted, isMarked, isAsleep };
     const { won, record } = await this.#replacing(ticket, (replacing) =>
       markJoined(this.#dependencies, { ...joining, replacing }, this.#call),
@@ -168,15 +175,15 @@ export class Lock {
 
   /** Raises the mark by `write`. If the request replaces older ones, the same write makes it the latest. */
   async #replacing(ticket: string, write: (how?: ReplacePart) => Promise<Written>): Promise<Written> {
-    const { replace } = this.#request;
+    const { replace } = this.#grantRequest;
     if (replace === undefined) return write();
     const { markReplacing } = await import('./replace.ts');
-    return markReplacing(this.#dependencies, { newcomer: { ...this.#request, ticket }, write }, this.#call);
+    return markReplacing(this.#dependencies, { newcomer: { ...this.#grantRequest, ticket }, write }, this.#call);
   }
 
   /** Puts back a mark that a third-party client or TTL has removed. */
   async restoreMark({ key }: KeyRecord, ticket: string): Promise<MarkWritten> {
-    const joining = { key, name: this.#request.name, ticket, isBack: true };
+    const joining = { key, name: this.#grantRequest.name, ticket, restoresMark: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
     return markedBy(won, record);
   }
@@ -190,10 +197,16 @@ export class Lock {
   async handOff(record: KeyRecord, ownTicket?: string): Promise<LineHandOffOutcome> {
     const unnotified = new Set<string>();
     // The call is alive, so an exclusive grant to itself has the whole ttl at once, and does not need a claim.
-    const alive = this.isAlone ? ownTicket : undefined;
+    const alive = this.isExclusive ? ownTicket : undefined;
     const handed = await handOff(this.#dependencies, { record, unnotified, ownTicket: alive }, this.#call);
-    const { end, granted, record: current, ownVersion } = handed;
-    return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: current, ownVersion };
+    const { end, grantedTickets, record: current, ownVersion } = handed;
+    return {
+      end: grantedTickets.length > 0 ? 'served' : end,
+      served: grantedTickets,
+      unnotified,
+      record: current,
+      ownVersion,
+    };
   }
 
   /**
@@ -204,7 +217,7 @@ export class Lock {
   async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<GrantWritten> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
-    const { key, ttlMs } = this.#request;
+    const { key, ttlMs } = this.#grantRequest;
     const claim = how === 'claim' ? { ttlMs, hints: hintsAfter(record) } : undefined;
     const { won, record: current } =
       how === 'answer'
@@ -217,7 +230,7 @@ export class Lock {
   async giveUp(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
     if (!entry) return;
-    const giving = { key: this.#request.key, proof: entry };
+    const giving = { key: this.#grantRequest.key, proof: entry };
     const { record: current, hasServedLine } = await endGrant(this.#dependencies, giving, this.#call);
     // Hand off even after a lost write: an earlier try whose response was lost may have ended the grant.
     if (!hasServedLine) await handOffToLine(this.#dependencies, { record: current }, this.#call);
@@ -228,9 +241,9 @@ export class Lock {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();
     const toRoomMs = this.roomAt(sight.record) - now;
-    this.#holders = meanOf(this.#holders, sight.record.entries.length);
-    const { weight } = this.#request;
-    return pauseInLineMs({ ...sight, arrival: this.#arrival, holders: this.#holders, weight, now, toRoomMs }, ids);
+    this.#usualHolders = meanOf(this.#usualHolders, sight.record.entries.length);
+    const { weight } = this.#grantRequest;
+    return pauseInLineMs({ ...sight, arrival: this.#arrival, holders: this.#usualHolders, weight, now, toRoomMs }, ids);
   }
 
   /** How long a waiter that is not next leaves a free key to the waiters before it, in milliseconds. */
@@ -240,13 +253,13 @@ export class Lock {
 
   errorOfHeld(record: KeyRecord): HoldfastError {
     const { clock, clockSkewMs } = this.#dependencies;
-    return leaseHeld(record, { asked: this.#request, now: clock.now(), clockSkewMs });
+    return leaseHeld(record, { request: this.#grantRequest, now: clock.now(), clockSkewMs });
   }
 
   /** The error for a request whose grant has ended, or that was superseded. @param record names the newer request */
   errorOfEnded(reason: 'released' | 'broken' | 'superseded' | 'unknown', record: KeyRecord): HoldfastError {
-    if (reason === 'superseded') return refusalOf(record, this.#request.name) ?? this.errorOfHeld(record);
-    return leaseLost(this.#request.key, reason);
+    if (reason === 'superseded') return refusalOf(record, this.#grantRequest.name) ?? this.errorOfHeld(record);
+    return leaseLost(this.#grantRequest.key, reason);
   }
 
   /** The tickets of waiters that have their grants. Their rows may still be there, but lists leave them out. */
@@ -260,7 +273,7 @@ export class Lock {
    */
   skipsPoll(record: KeyRecord, ticket: string): boolean {
     const [holder] = record.entries;
-    if (!this.isNext(record, ticket) || holder?.path !== ALONE || this.#entry(record)) return false;
+    if (!this.isNext(record, ticket) || holder?.path !== EXCLUSIVE_PATH || this.#entry(record)) return false;
     return this.roomAt(record) <= this.#dependencies.clock.now();
   }
 
@@ -283,13 +296,13 @@ export class Lock {
   }
 
   correctLineOut(arrivals: number, inLine: number): Promise<unknown> {
-    return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
+    return correctLineOut(this.#dependencies, { key: this.#grantRequest.key, arrivals, inLine }, this.#call);
   }
 
   /** The error for a request whose grant has other terms than this call asks for. */
   otherTerms(record: KeyRecord): HoldfastError | undefined {
     const own = this.#entry(record);
-    return own && (otherWeight(this.#request, own) ?? otherTerms(own, this.#request));
+    return own && (otherWeightError(this.#grantRequest, own) ?? otherTermsError(own, this.#grantRequest));
   }
 
   measureHandOff(grant: Grant): void {
@@ -312,7 +325,7 @@ export class Lock {
    * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
   async raiseMarkForTask(ticket: string, expired?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
-    const { key, name } = this.#request;
+    const { key, name } = this.#grantRequest;
     const before = expired && this.#entry(expired);
     const mayRaise = before ? isEntryAsSeen(before) : all(hasNoEntry(name), isNotRemembered(name));
     const { won, record } = await this.#replacing(ticket, (replacing) => {
@@ -324,7 +337,7 @@ export class Lock {
         left: Number(replacing?.replaces ?? false),
         addedParts: replacing?.addedParts,
       };
-      return mark(this.#dependencies, arrival, this.#call);
+      return writeMark(this.#dependencies, arrival, this.#call);
     });
     const isRuined = !won && before === undefined && this.ownGrant(record) === undefined;
     return { ...markedBy(won, record), isRuined };
@@ -333,7 +346,7 @@ export class Lock {
   async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantWritten> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
-    const { key } = this.#request;
+    const { key } = this.#grantRequest;
     const { won, record: current } = await passToTask(this.#dependencies, { key, entry, waiter }, this.#call);
     return { won, record: current };
   }
@@ -367,9 +380,9 @@ export class Lock {
   async sendDelayedRepair(record: KeyRecord, ticket: string): Promise<void> {
     // A caller that has not claimed its grant may have exited.
     if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
-      return sendRepairAfterWindow(this.#dependencies, this.asked.key, this.#call);
+      return sendRepairAfterWindow(this.#dependencies, this.request.key, this.#call);
     if (!this.isNext(record, ticket)) return;
-    await sendRepairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
+    await sendRepairAtRoom(this.#dependencies, { record, request: this.#grantRequest }, this.#call);
   }
 }
 

@@ -8,7 +8,7 @@ import { capAt, capView } from '../record/capped.ts';
 import { readKey } from '../record/requests.ts';
 import { keySummary } from '../record/views.ts';
 import { readWaiting } from './listed-waiters.ts';
-import { BELOW_PLACES, isInLine, parkedAtOf, placeOf, readWaiters, type Waiter } from './waiters.ts';
+import { BELOW_PLACES, isInLine, parkedAtOf, placeKeyOf, readWaiters, type Waiter } from './waiters.ts';
 
 const LEASE_WAITED = 'Lease Waited';
 
@@ -119,11 +119,11 @@ async function oldestRows(dependencies: LeaseDependencies, key: string, call: Ca
   const now = dependencies.clock.now();
   const places = {
     KeyConditionExpression: '#key = :key AND ticket BETWEEN :places AND :executions',
-    ExpressionAttributeValues: { ':places': text(placeOf('')) },
+    ExpressionAttributeValues: { ':places': text(placeKeyOf('')) },
   };
   const found: Waiter[] = [];
   for (const query of [{ ExpressionAttributeValues: BELOW_PLACES }, places]) {
-    const most = found.length + MAX_FOUND;
+    const maxCount = found.length + MAX_FOUND;
     let read = 0;
     for await (const row of readWaiters(
       dependencies,
@@ -131,7 +131,7 @@ async function oldestRows(dependencies: LeaseDependencies, key: string, call: Ca
       call,
     )) {
       if (isInLine(row, now)) found.push(row);
-      if (++read === MAX_ROWS_READ || found.length === most) break;
+      if (++read === MAX_ROWS_READ || found.length === maxCount) break;
     }
   }
   return found.toSorted((a, b) => parkedAtOf(a.ticket) - parkedAtOf(b.ticket));

@@ -7,7 +7,7 @@ import {
   isOverdue,
   isPlace,
   isTask,
-  placeOf,
+  placeKeyOf,
   readWaiters,
   type Waiter,
   type WaiterKey,
@@ -45,6 +45,6 @@ export async function readMoved(
   const now = dependencies.clock.now();
   const row = await getWaiter(dependencies, { key, ticket }, call);
   if ((row && (isTask(row) || !isOverdue(row, now))) || !canSleep(dependencies)) return row;
-  const place = await getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
+  const place = await getWaiter(dependencies, { key, ticket: placeKeyOf(ticket) }, call);
   return place && isPlace(place) && isExpected(place, now) ? place : row;
 }

@@ -3,8 +3,8 @@ import { HoldfastError } from '../../errors.ts';
 import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
 import { roomUnder } from '../record/cap-rules.ts';
 import { capAt } from '../record/capped.ts';
-import { otherTerms } from '../record/continuing-grants.ts';
-import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
+import { otherTermsError } from '../record/continuing-grants.ts';
+import { EXCLUSIVE_WEIGHT, nameOfRequest } from '../record/identity.ts';
 import { notifyHolder } from '../record/notify-holder.ts';
 import { endOfRequest, entryOf, type HolderEntry, type KeyRecord, type NewGrant, whyEnding } from '../record/record.ts';
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
@@ -105,7 +105,7 @@ function sendRefusal(
 ): Promise<NotifyOutcome | 'overtaken'> {
   const { record } = search;
   if (grant === 'released' || grant === 'broken' || grant === 'superseded') {
-    const error = refusalOf(record, requestName(waiter)) ?? leaseLost(record.key, grant);
+    const error = refusalOf(record, nameOfRequest(waiter)) ?? leaseLost(record.key, grant);
     return failTask(dependencies, { waiter, error }, call);
   }
   return grant === 'shared'
@@ -166,15 +166,15 @@ export interface NextGrant {
 }
 
 /** What a search finds: the waiters that the next write serves, and what it must know about the *others*. */
-export interface NextInLine {
+export interface FoundInLine {
   /** The waiters to serve, in the order of the line. */
   nextGrants: NextGrant[];
   /** Whether there are others, or may be. */
   hasOthers: boolean;
   /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
-  next: string | undefined;
+  firstUnserved: string | undefined;
   /** What the waiter `next` asks for, if it is awake. */
-  nextAsks: NewGrant | undefined;
+  firstUnservedAsks: NewGrant | undefined;
   /** The waiter `next`, if the search has ended because it does not fit. */
   blocked?: Waiter;
   /** Whether `next` is a caller that sleeps, so that the key is left free for sleepers. */
@@ -198,7 +198,7 @@ interface LineSearch {
   reading: LineReading;
   toEnd: readonly GrantToEnd[];
   /** The tickets that this call has served. */
-  granted: readonly string[];
+  grantedTickets: readonly string[];
   /** How many more rows this call may remove. */
   budget: { removals: number };
   /** The ticket of the call that hands off, if it is in line. That call is alive, so it need not claim its grant. */
@@ -210,15 +210,15 @@ interface LineSearch {
  * Deletes expired rows (docs/protocols/queue.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function findNext(dependencies: LeaseDependencies, search: LineSearch, call: Call): Promise<NextInLine> {
+export async function findNext(dependencies: LeaseDependencies, search: LineSearch, call: Call): Promise<FoundInLine> {
   const { record, reading, toEnd, ownTicket } = search;
   const { clockSkewMs } = dependencies;
-  const line: NextInLine = {
+  const found: FoundInLine = {
     nextGrants: [],
     hasOthers: false,
-    next: undefined,
+    firstUnserved: undefined,
     unservedRows: [],
-    nextAsks: undefined,
+    firstUnservedAsks: undefined,
     taskWaits: false,
     refused: [],
   };
@@ -228,39 +228,40 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
   let used = weightInUse(record, { now, clockSkewMs }) - weightOf(toEnd.map(({ entry }) => entry));
   for await (const waiter of reading.rows()) {
     const judgement = await judgeRow(dependencies, { waiter, search }, call);
-    noteJudgement(line, { waiter, judgement, reading, now: dependencies.clock.now() });
+    noteJudgement(found, { waiter, judgement, reading, now: dependencies.clock.now() });
     // Places sort last, so no waiter that is awake comes after this row.
-    if (judgement === 'asleep') return { ...line, hasOthers: true, next: waiter.ticket, isLeftToSleepers: true };
-    if (reachesLimit(waiter)) return { ...line, hasOthers: true }; // waiters may be behind this pile of expired rows
+    if (judgement === 'asleep')
+      return { ...found, hasOthers: true, firstUnserved: waiter.ticket, isLeftToSleepers: true };
+    if (reachesLimit(waiter)) return { ...found, hasOthers: true }; // waiters may be behind this pile of expired rows
     if (judgement !== 'waits') continue;
     if (waiter.ticket !== ownTicket && (await mayHaveLeftBeforeTask(reading, { waiter, latest: now + clockSkewMs }))) {
-      line.unservedRows.push(waiter);
-      line.hasOthers = true;
+      found.unservedRows.push(waiter);
+      found.hasOthers = true;
       continue;
     }
-    const asked = newGrantOf(waiter, ownTicket);
-    const grant = { ...asked, room: roomUnder(cap, asked) };
+    const newGrant = newGrantOf(waiter, ownTicket);
+    const grant = { ...newGrant, room: roomUnder(cap, newGrant) };
     // This write serves an earlier row of the same request. This row waits for that, without keeping others out.
-    if (line.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
-      line.taskWaits ||= isTask(waiter);
-      line.unservedRows.push(waiter);
+    if (found.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
+      found.taskWaits ||= isTask(waiter);
+      found.unservedRows.push(waiter);
       continue;
     }
     // This process has no client for the task, so the schedule must serve it. Those behind it wait for their turn.
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
-      return { ...line, hasOthers: true, next: waiter.ticket, taskWaits: true };
+      return { ...found, hasOthers: true, firstUnserved: waiter.ticket, taskWaits: true };
     const isBlocked = used > grant.room;
-    if (isBlocked || line.nextGrants.length === MAX_GRANTS_PER_WRITE) {
+    if (isBlocked || found.nextGrants.length === MAX_GRANTS_PER_WRITE) {
       const others = await othersFrom(reading, { waiter, grant });
       return {
-        ...{ ...line, ...others, taskWaits: line.taskWaits || others.taskWaits },
+        ...{ ...found, ...others, taskWaits: found.taskWaits || others.taskWaits },
         ...(isBlocked && { blocked: waiter }),
       };
     }
-    line.nextGrants.push({ waiter, grant });
+    found.nextGrants.push({ waiter, grant });
     used += grant.weight;
   }
-  return line;
+  return found;
 }
 
 interface Judged {
@@ -270,13 +271,13 @@ interface Judged {
   now: number;
 }
 
-function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
-  if (judgement === 'undecided') line.hasOthers = true;
-  if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) line.hasPlaceOfHolder = true;
+function noteJudgement(found: FoundInLine, { waiter, judgement, reading, now }: Judged): void {
+  if (judgement === 'undecided') found.hasOthers = true;
+  if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) found.hasPlaceOfHolder = true;
   if (judgement === 'gone' || judgement === 'refused') reading.noteDeleted(waiterKey(waiter));
-  if (judgement === 'refused') line.refused.push(waiter.ticket);
+  if (judgement === 'refused') found.refused.push(waiter.ticket);
   if (judgement === 'granted') reading.noteGranted(waiter);
-  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.unservedRows.push(waiter);
+  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) found.unservedRows.push(waiter);
 }
 
 /**
@@ -289,13 +290,16 @@ const mayHaveLeftBeforeTask = async (
 ): Promise<boolean> => !isTask(waiter) && waiter.deadline <= latest && (await reading.behind(waiter)).some(isTask);
 
 /** Describes the waiters that the next write does not serve: this one, and those behind it. */
-async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
+async function othersFrom(
+  reading: LineReading,
+  { waiter, grant }: NextGrant,
+): Promise<Omit<FoundInLine, 'nextGrants' | 'unservedRows' | 'refused'>> {
   const behind = await reading.behind(waiter);
   return {
     hasOthers: true,
-    next: waiter.ticket,
+    firstUnserved: waiter.ticket,
     ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
-    nextAsks: grant,
+    firstUnservedAsks: grant,
     taskWaits: isTask(waiter) || behind.some(isTask),
   };
 }
@@ -311,7 +315,7 @@ export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
   const { limit, weight } = permit;
   const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
   return {
-    ...{ name: requestName(waiter), holder, data, limit, weight, ticket: waiter.ticket },
+    ...{ name: nameOfRequest(waiter), holder, data, limit, weight, ticket: waiter.ticket },
     ...{ execution, target, graceMs, bound, replace },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
     ...(isTask(waiter) || waiter.ticket === ownTicket ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
@@ -321,11 +325,11 @@ export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
 /** Finds out what the record, with the grants that are about to end, shows about the request of a row. */
 function grantOfRequest(
   { clock }: LeaseDependencies,
-  { record, reading, toEnd, granted }: LineSearch,
+  { record, reading, toEnd, grantedTickets }: LineSearch,
   waiter: Waiter,
 ): GrantOfRequest {
-  if (granted.includes(waiter.ticket)) return 'own';
-  const name = requestName(waiter);
+  if (grantedTickets.includes(waiter.ticket)) return 'own';
+  const name = nameOfRequest(waiter);
   const grantToEnd = toEnd.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
   // Counts as ended even for its own row: another call may have released the grant before the task was notified.
   if (grantToEnd?.how === 'released' || grantToEnd?.how === 'broken')
@@ -357,9 +361,9 @@ async function notifyOfSharedGrant(
   call: Call,
 ): Promise<Notified['outcome']> {
   const { record } = search;
-  const entry = entryOf(record, requestName(waiter));
+  const entry = entryOf(record, nameOfRequest(waiter));
   if (!entry) return 'overtaken';
-  const error = otherTerms(entry, waiter);
+  const error = otherTermsError(entry, waiter);
   if (error) return failTask(dependencies, { waiter, error }, call);
   const grant = { waiter, record, entry, repeated: true, isWrittenHere: false };
   const { outcome, record: current } = await notifyHolder(dependencies, grant, call);
@@ -380,12 +384,12 @@ export async function failOverdue(
 ): Promise<NotifyOutcome | 'overtaken'> {
   const { clock, clockSkewMs } = dependencies;
   const record = await readKey(dependencies, seen.key, call);
-  const asked = newGrantOf(waiter);
+  const newGrant = newGrantOf(waiter);
   const now = clock.now();
-  const entry = entryOf(record, asked.name);
-  const isNew = entry?.ticket === waiter.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
-  if (entry && entry.expiresAt > now && (isNew || isShared(entry, asked))) return 'overtaken';
-  const held = leaseHeld(record, { asked, now, clockSkewMs });
+  const entry = entryOf(record, newGrant.name);
+  const isNew = entry?.ticket === waiter.ticket && entry.fence !== entryOf(seen, newGrant.name)?.fence;
+  if (entry && entry.expiresAt > now && (isNew || isShared(entry, newGrant))) return 'overtaken';
+  const held = leaseHeld(record, { request: newGrant, now, clockSkewMs });
   const error = new HoldfastError(
     'LeaseHeld',
     `${held.message}. The task has waited for its parkSeconds`,

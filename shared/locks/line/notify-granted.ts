@@ -6,7 +6,7 @@ import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { isSlowWrite } from '../record/requests.ts';
 import type { GrantToEnd } from '../record/room.ts';
 import { sendRepairAfterWindow, sendRepairAtRoom } from './delayed-repair.ts';
-import type { NextGrant, NextInLine } from './next.ts';
+import type { FoundInLine, NextGrant } from './next.ts';
 import { logFailedHandOff } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
 
@@ -28,7 +28,7 @@ interface WrittenGrants {
  */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
-  { line: { nextGrants, nextAsks, taskWaits }, ...notifying }: WrittenGrants & { line: NextInLine },
+  { found: { nextGrants, firstUnservedAsks, taskWaits }, ...notifying }: WrittenGrants & { found: FoundInLine },
   call: Call,
 ): Promise<GrantToEnd[]> {
   const goneTasks: GrantToEnd[] = [];
@@ -39,7 +39,7 @@ export async function notifyGranted(
   const { record } = notifying;
   if (!taskWaits || goneTasks.length === nextGrants.length) return goneTasks;
   if (nextGrants.some(({ waiter }) => !isTask(waiter))) await sendRepairAfterWindow(dependencies, record.key, call);
-  else if (nextAsks) await sendRepairAtRoom(dependencies, { record, asked: nextAsks }, call);
+  else if (firstUnservedAsks) await sendRepairAtRoom(dependencies, { record, request: firstUnservedAsks }, call);
   return goneTasks;
 }
 

@@ -184,13 +184,13 @@ export async function sendMessage(
   call: Call,
 ): Promise<NotifyOutcome | 'throttled'> {
   if (waiter.callbackId !== undefined)
-    return toCallback(dependencies, { callbackId: waiter.callbackId, message }, call);
+    return completeCallback(dependencies, { callbackId: waiter.callbackId, message }, call);
   const { taskToken } = waiter;
   const command =
     'output' in message
       ? new SendTaskSuccessCommand({ taskToken, ...message })
       : new SendTaskFailureCommand({ taskToken, error: message.problem.code, cause: JSON.stringify(message.problem) });
-  return toTask(dependencies, command, call);
+  return sendToTask(dependencies, command, call);
 }
 
 /** Sends a heartbeat, the only message that does not end the task. */
@@ -198,9 +198,9 @@ export const sendHeartbeat = (
   dependencies: LeaseDependencies,
   taskToken: string,
   call: Call,
-): Promise<NotifyOutcome | 'throttled'> => toTask(dependencies, new SendTaskHeartbeatCommand({ taskToken }), call);
+): Promise<NotifyOutcome | 'throttled'> => sendToTask(dependencies, new SendTaskHeartbeatCommand({ taskToken }), call);
 
-async function toTask(
+async function sendToTask(
   { stepFunctions }: LeaseDependencies,
   command: SendTaskSuccessCommand | SendTaskFailureCommand | SendTaskHeartbeatCommand,
   call: Call,
@@ -210,7 +210,7 @@ async function toTask(
 }
 
 /** Sends a message to a callback (docs/protocols/tasks.md#callbacks). */
-async function toCallback(
+async function completeCallback(
   { durableFunctions }: LeaseDependencies,
   { callbackId, message }: { callbackId: string; message: TaskMessage },
   call: Call,

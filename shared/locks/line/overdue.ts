@@ -32,7 +32,7 @@ const NOTIFIED_AFTER_MS = 10_000;
 const MAX_PAST_DEADLINE_MS = 180_000;
 
 /** How long the repair of one key usually takes at most. */
-export const LAST_KEY_MS = 5000;
+export const MIN_KEY_TIME_MS = 5000;
 
 /** How many rows of one key a run ends even if other keys need its time. */
 const MIN_ROWS = 100;
@@ -114,7 +114,7 @@ export async function failAllOverdue(
   for await (const waiter of readWaiters(dependencies, overdue, call)) {
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
-    if (call.timeLeftMs() < (met++ < MIN_ROWS ? LAST_KEY_MS : spareMs)) break;
+    if (call.timeLeftMs() < (met++ < MIN_ROWS ? MIN_KEY_TIME_MS : spareMs)) break;
     ending.push(waiter);
     if (ending.length === FAILURES_AT_ONCE) await endAll();
   }

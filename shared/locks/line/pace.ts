@@ -1,5 +1,5 @@
 import type { Ids } from '../../surroundings/ids.ts';
-import { ALONE } from '../record/identity.ts';
+import { EXCLUSIVE_PATH } from '../record/identity.ts';
 import { shortName } from '../record/mark.ts';
 import type { KeyRecord } from '../record/record.ts';
 
@@ -39,11 +39,11 @@ export const meanOf = (before: number | undefined, value: number): number =>
  * How long a hand-off takes. If requests are slow, only one of them counts, because measured turns contain the others
  * already. Counting more would make calls poll too late.
  */
-const betweenMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
+const handOffTimeMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
   BETWEEN_TURNS_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
 
 const howHeld = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): 'alone' | 'shared' =>
-  first?.path === ALONE ? 'alone' : 'shared';
+  first?.path === EXCLUSIVE_PATH ? 'alone' : 'shared';
 
 /** While turns are shorter than this, the next waiter polls at the fast pace. */
 const SHORT_TURN_MS = 50;
@@ -109,11 +109,12 @@ const MAX_PATIENCE_MS = 500;
 /**
  * How long a call that is not next leaves a free key to the waiters before it. After that, all of them seem to have
  * crashed. The jitter separates calls that assume the same position.
- * @param rank the position, or infinite if it is not known
+ * @param position the position, or infinite if it is not known
  */
-function patienceMs(rank: number, ids: Ids): number {
-  if (rank === Number.POSITIVE_INFINITY) return MIN_PATIENCE_MS + (MAX_PATIENCE_MS - MIN_PATIENCE_MS) * ids.random();
-  return Math.min(MAX_PATIENCE_MS, MIN_PATIENCE_MS * (Math.max(2, rank) - 1 + ids.random()));
+function patienceMs(position: number, ids: Ids): number {
+  if (position === Number.POSITIVE_INFINITY)
+    return MIN_PATIENCE_MS + (MAX_PATIENCE_MS - MIN_PATIENCE_MS) * ids.random();
+  return Math.min(MAX_PATIENCE_MS, MIN_PATIENCE_MS * (Math.max(2, position) - 1 + ids.random()));
 }
 
 /**
@@ -131,7 +132,7 @@ const isApart = (ticket: string, before: string): boolean => millisecondsOf(tick
 interface BegunTurn {
   grantedAt: number;
   isClaimed: boolean;
-  betweenMs: number;
+  handOffMs: number;
   now: number;
 }
 
@@ -139,7 +140,7 @@ interface BegunTurn {
  * When the turn of a holder begins, or began. If the claim is late, the new holder pauses for too long. Its turn is
  * then expected to begin after another half of the delay so far.
  */
-function beginOf({ grantedAt, isClaimed, betweenMs: between, now }: BegunTurn): number {
+function beginOf({ grantedAt, isClaimed, handOffMs: between, now }: BegunTurn): number {
   if (isClaimed) return grantedAt;
   const lateMs = now - grantedAt - between;
   return lateMs > 0 ? now + lateMs / 2 : grantedAt + between;
@@ -172,43 +173,40 @@ interface PaceSight {
  */
 export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
-  const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
+  const randomIn = ([minMs, maxMs]: readonly [number, number]) => Math.round(minMs + (maxMs - minMs) * ids.random());
   const fastMs = FAST_MS[howHeld(record)];
   const heldMs = heldSoFarMs(record, now);
   const paceMs = record.paceMs ?? firstPace(record);
   const turnMs = Math.max(paceMs ?? 0, heldMs);
   const soonest =
     paceMs === undefined
-      ? Math.max(between(fastMs), Math.min(between(NEXT_MS), heldMs))
-      : between(turnMs < SHORT_TURN_MS ? fastMs : NEXT_MS);
+      ? Math.max(randomIn(fastMs), Math.min(randomIn(NEXT_MS), heldMs))
+      : randomIn(turnMs < SHORT_TURN_MS ? fastMs : NEXT_MS);
   const untilEndMs = paceMs === undefined ? 0 : untilFirstEnd(sight, turnMs);
   if (record.nextTicket === ticket) {
     const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, untilEndMs)));
     return toRoomMs > 0 ? Math.min(pause, toRoomMs) : pause;
   }
-  const others = between(OTHERS_MS);
+  const others = randomIn(OTHERS_MS);
   const position = positionOf(sight);
   if (position === undefined) return others;
   const holders = Math.max(1, sight.holders ?? 0, record.entries.length);
   // No turn has ended yet, so each turn is expected to last as long as the current one has lasted so far.
   if (paceMs === undefined)
-    return Math.max(
-      soonest,
-      Math.min(others, Math.round(((turnMs || betweenHoldersMs(sight)) * (position - 1)) / holders)),
-    );
-  const eachMs = (turnMs + betweenHoldersMs(sight)) / holders;
+    return Math.max(soonest, Math.min(others, Math.round(((turnMs || handOffMsOf(sight)) * (position - 1)) / holders)));
+  const eachMs = (turnMs + handOffMsOf(sight)) / holders;
   const expected = untilEndMs + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
   // A hand-off may serve many at once before the first claim, when the record shows fewer holders than there is room
   // for, and after a heavy grant.
   const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > (sight.weight ?? 1));
-  const most = servesMany ? others : MAX_OTHERS_MS;
-  return Math.round(Math.min(most, Math.max(soonest, expected)));
+  const maxMs = servesMany ? others : MAX_OTHERS_MS;
+  return Math.round(Math.min(maxMs, Math.max(soonest, expected)));
 }
 
 /** How long a hand-off takes. For a shared grant it takes one more request, because the release comes before it. */
-const betweenHoldersMs = ({ record, requestMs }: Pick<PaceSight, 'record' | 'requestMs'>): number => {
+const handOffMsOf = ({ record, requestMs }: Pick<PaceSight, 'record' | 'requestMs'>): number => {
   const how = howHeld(record);
-  return betweenMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
+  return handOffTimeMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
 };
 
 /** The time until one of the holders has had its grant for a whole turn. */
@@ -217,7 +215,7 @@ function untilFirstEnd(sight: PaceSight, turnMs: number): number {
   const ends = record.entries.map(
     ({ acquiredAt, claimTtlMs }) =>
       turnMs +
-      beginOf({ grantedAt: acquiredAt, isClaimed: claimTtlMs === undefined, betweenMs: betweenHoldersMs(sight), now }),
+      beginOf({ grantedAt: acquiredAt, isClaimed: claimTtlMs === undefined, handOffMs: handOffMsOf(sight), now }),
   );
   return ends.length === 0 ? 0 : Math.max(0, Math.min(...ends) - now);
 }
@@ -227,7 +225,7 @@ export function patienceInLineMs(
   sight: Pick<PaceSight, 'record' | 'ticket' | 'arrival' | 'requestMs'>,
   ids: Ids,
 ): number {
-  if (sight.record.nextTicket === sight.ticket) return 2 * betweenHoldersMs(sight);
+  if (sight.record.nextTicket === sight.ticket) return 2 * handOffMsOf(sight);
   return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
 

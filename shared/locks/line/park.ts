@@ -52,7 +52,7 @@ interface ParkRequest {
  * Unavailable, OutcomeUnknown
  */
 export async function park(dependencies: LeaseDependencies, parking: ParkRequest, call: Call): Promise<Parked> {
-  const { requestId } = parking.lock.asked;
+  const { requestId } = parking.lock.request;
   const answer = await putInLine(dependencies, parking, call).catch(addRetryWith({ requestId }));
   if (answer.parked) call.measure?.('Parked', 1);
   return answer;
@@ -63,16 +63,16 @@ async function putInLine(
   { lock, notifyBy, parkSeconds }: ParkRequest,
   call: Call,
 ): Promise<Parked> {
-  const { asked } = lock;
+  const { request } = lock;
   const newWaiter = (): WaitingTask => {
     const now = dependencies.clock.now();
     return {
-      ...{ ...asked, namespace: call.namespace, ...notifyBy, ticket: newTicket(now, dependencies.ids.uuid()) },
+      ...{ ...request, namespace: call.namespace, ...notifyBy, ticket: newTicket(now, dependencies.ids.uuid()) },
       ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
     };
   };
-  const answerOf = ({ ticket }: WaitingTask) => ({ key: asked.key, holder: asked.holder, ticket });
-  const answered = await answeredInFullNamespace(dependencies, { key: asked.key, newWaiter }, call);
+  const answerOf = ({ ticket }: WaitingTask) => ({ key: request.key, holder: request.holder, ticket });
+  const answered = await answeredInFullNamespace(dependencies, { key: request.key, newWaiter }, call);
   if (answered) return { ...answerOf(answered), parked: false };
   const waiter = newWaiter();
   await putWaiter(dependencies, waiter, call);

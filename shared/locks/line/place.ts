@@ -5,8 +5,8 @@ import { all, conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { parkedAtOf, placeOf, putWaiter, ttlOfWaiter, type WaiterRequest, type WaitingCall } from './waiters.ts';
-import { flaggedIn, isOpenTo } from './waiting-calls.ts';
+import { parkedAtOf, placeKeyOf, putWaiter, ttlOfWaiter, type WaiterRequest, type WaitingCall } from './waiters.ts';
+import { flaggedIn, isUnflaggedRowOf } from './waiting-calls.ts';
 
 // The places of callers that sleep between two calls (docs/protocols/places.md).
 //
@@ -46,7 +46,7 @@ export const isExpected = ({ cancelledAt, awakeAt }: Pick<Place, 'cancelledAt' |
 
 /** A caller that goes to sleep, or goes on sleeping. */
 export interface Sleeper {
-  asked: WaiterRequest;
+  request: WaiterRequest;
   ticket: string;
   number?: number | undefined;
   sleepMs: number;
@@ -74,13 +74,13 @@ export const mustExtend = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper
 /** Writes a new place. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export const putPlace = (
   dependencies: LeaseDependencies,
-  { asked, ticket, number, ...sleeping }: Sleeper,
+  { request, ticket, number, ...sleeping }: Sleeper,
   call: Call,
 ): Promise<void> => {
   const times = timesOfPlace(sleeping, dependencies.clock.now());
   // The deadline 0 makes the row overdue for every function that knows only calls that wait, so a hand-off does not
   // serve it.
-  const place: Place = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
+  const place: Place = { ...request, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
   return putWaiter(dependencies, place, call);
 };
 
@@ -92,7 +92,7 @@ export const putPlace = (
  */
 export async function extendPlace(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
-  { asked, ticket, hasRow = false, ...sleeping }: Sleeper,
+  { request, ticket, hasRow = false, ...sleeping }: Sleeper,
   call: Call,
 ): Promise<'kept' | 'gone' | WaitingCall> {
   const now = clock.now();
@@ -100,9 +100,9 @@ export async function extendPlace(
   const isInTime = hasRow ? [] : [{ expression: 'keep_until > :now', values: { ':now': integer(now) } }];
   const command = new UpdateItemCommand({
     TableName: waitersTable,
-    Key: { key: text(asked.key), ticket: text(placeOf(ticket)) },
+    Key: { key: text(request.key), ticket: text(placeKeyOf(ticket)) },
     UpdateExpression: 'SET awake_at = :awake, keep_until = :keep, #ttl = :ttl',
-    ...conditionFields(all(isOpenTo(asked), ...isInTime), {
+    ...conditionFields(all(isUnflaggedRowOf(request), ...isInTime), {
       names: { '#ttl': 'ttl' },
       values: { ':awake': integer(awakeAt), ':keep': integer(keepUntil), ':ttl': integer(ttlOfWaiter({ keepUntil })) },
     }),
@@ -114,7 +114,7 @@ export async function extendPlace(
     call,
   );
   if (won) return 'kept';
-  return ('old' in outcome && flaggedIn(outcome.old, asked)) || 'gone';
+  return ('old' in outcome && flaggedIn(outcome.old, request)) || 'gone';
 }
 
 /**

@@ -3,15 +3,15 @@ import type { Call } from '../../aws/call.ts';
 import { all, not } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { ReleaseInput } from '../calls/inputs.ts';
-import { HAND_OFF_MS, type LeaseDependencies } from '../dependencies.ts';
+import { type LeaseDependencies, MIN_HAND_OFF_TIME_MS } from '../dependencies.ts';
 import { isUnderCap } from '../record/capped.ts';
 import { entryAt, hasLeaseId, isNotEnding, isNotRemembered } from '../record/conditions.ts';
-import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
 import { isNoneMoved, leftToSleepers, shortNamesOf } from '../record/mark.ts';
 import { entryOfNew } from '../record/new-entries.ts';
-import { entryOf, isAloneIn } from '../record/record.ts';
-import { endAlone, ringAfter, secondsAttribute, updateKey, type Written } from '../record/requests.ts';
-import { FIRST_PAGE, MAX_NAMED, type NextInLine, newGrantOf } from './next.ts';
+import { entryOf, isExclusiveGrant } from '../record/record.ts';
+import { endExclusive, ringAfter, secondsAttribute, updateKey, type Written } from '../record/requests.ts';
+import { FIRST_PAGE, type FoundInLine, MAX_NAMED, newGrantOf } from './next.ts';
 import { canNotify, logGrants } from './notify.ts';
 import {
   isInLine,
@@ -38,21 +38,21 @@ export async function quickRelease(
   call: Call,
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
-  if (!proof || ticket === undefined || call.timeLeftMs() < HAND_OFF_MS) return undefined;
-  const line = await peek(dependencies, { key, ticket }, call).catch(plainIfUnread);
-  if (line?.isLeftToSleepers) return leaveToSleepers(dependencies, { key, proof, line }, call);
-  const [served] = line?.nextGrants ?? [];
-  if (!line || !served || (isTask(served.waiter) && !(await canNotify(dependencies, served.waiter)))) return undefined;
+  if (!proof || ticket === undefined || call.timeLeftMs() < MIN_HAND_OFF_TIME_MS) return undefined;
+  const found = await peek(dependencies, { key, ticket }, call).catch(plainIfUnread);
+  if (found?.isLeftToSleepers) return leaveToSleepers(dependencies, { key, proof, found }, call);
+  const [served] = found?.nextGrants ?? [];
+  if (!found || !served || (isTask(served.waiter) && !(await canNotify(dependencies, served.waiter)))) return undefined;
   const { won, record, unanswered, landedEarlier, versions } = await writeQuickHandOff(
     dependencies,
-    { key, proof, line, served },
+    { key, proof, found, served },
     call,
   );
-  if (won || landedEarlier) logGrants(record, line, call);
+  if (won || landedEarlier) logGrants(record, found, call);
   if (!won) return landedEarlier ? 'handedOff' : unanswered ? 'unanswered' : undefined;
-  if (isTask(served.waiter) || line.taskWaits) {
+  if (isTask(served.waiter) || found.taskWaits) {
     const { handOff } = await import('./hand-off.ts');
-    await handOff(dependencies, { record, justGranted: { line, versions } }, call);
+    await handOff(dependencies, { record, justGranted: { found, versions } }, call);
   }
   return 'handedOff';
 }
@@ -72,7 +72,7 @@ async function peek(
   dependencies: LeaseDependencies,
   { key, ticket: own }: WaiterKey,
   call: Call,
-): Promise<NextInLine | undefined> {
+): Promise<FoundInLine | undefined> {
   const now = dependencies.clock.now();
   const waiting: Waiter[] = [];
   let sleeper: Waiter | undefined;
@@ -88,9 +88,11 @@ async function peek(
   const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
   const [waiter, ...behind] = waiting.filter((row) => isTask(row) || row.deadline > latest);
   if (!waiter)
-    return sleeper && waiting.length === 0 ? { ...NO_GRANT, next: sleeper.ticket, isLeftToSleepers: true } : undefined;
+    return sleeper && waiting.length === 0
+      ? { ...NO_GRANT, firstUnserved: sleeper.ticket, isLeftToSleepers: true }
+      : undefined;
   const grant = newGrantOf(waiter);
-  if (!isAloneIn(grant)) return undefined;
+  if (!isExclusiveGrant(grant)) return undefined;
   const [next] = behind;
   const sleeperTicket = sleeper?.ticket;
   // When many callers join at the same time, a waiter's arrival number may be lower than its place in the order of
@@ -99,22 +101,22 @@ async function peek(
   return {
     nextGrants: [{ waiter, grant }],
     hasOthers: next !== undefined || sleeperTicket !== undefined || read === FIRST_PAGE,
-    next: next?.ticket ?? sleeperTicket,
+    firstUnserved: next?.ticket ?? sleeperTicket,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
     unservedRows: [],
-    nextAsks: next && newGrantOf(next),
+    firstUnservedAsks: next && newGrantOf(next),
     taskWaits: behind.some(isTask),
     refused: [],
   };
 }
 
-const NO_GRANT: NextInLine = {
+const NO_GRANT: FoundInLine = {
   nextGrants: [],
   hasOthers: true,
-  next: undefined,
+  firstUnserved: undefined,
   unservedRows: [],
-  nextAsks: undefined,
+  firstUnservedAsks: undefined,
   taskWaits: false,
   refused: [],
 };
@@ -126,19 +128,21 @@ const NO_GRANT: NextInLine = {
  */
 async function leaveToSleepers(
   dependencies: LeaseDependencies,
-  { key, proof, line: { next = '' } }: { key: string; proof: Proof; line: NextInLine },
+  { key, proof, found: { firstUnserved = '' } }: { key: string; proof: Proof; found: FoundInLine },
   call: Call,
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const entry = { name: proof.name };
   const now = dependencies.clock.now();
-  const [end, left] = [endAlone(dependencies, { key, entry, how: 'released', now }), leftToSleepers(next)];
+  const [end, left] = [endExclusive(dependencies, { key, entry, how: 'released', now }), leftToSleepers(firstUnserved)];
   const { won, record, unanswered } = await updateKey(
     dependencies,
     {
       key,
       set: ['used = used - #h.w', ...end.set, ...left.set],
       remove: [...end.remove, ...left.remove],
-      condition: all(hasLeaseId(proof), isNotEnding(ALONE), isNoneMoved, { expression: 'attribute_exists(mark)' }),
+      condition: all(hasLeaseId(proof), isNotEnding(EXCLUSIVE_PATH), isNoneMoved, {
+        expression: 'attribute_exists(mark)',
+      }),
       names: end.names,
       values: { ...end.values, ...left.values },
     },
@@ -153,8 +157,8 @@ async function leaveToSleepers(
 interface QuickHandOff {
   key: string;
   proof: Proof;
-  line: NextInLine;
-  served: NextInLine['nextGrants'][number];
+  found: FoundInLine;
+  served: FoundInLine['nextGrants'][number];
 }
 
 /** `landedEarlier`: an earlier try of the SDK landed, and the new holder has claimed or extended its grant since. */
@@ -163,12 +167,12 @@ type QuickHandOffWritten = Written & { landedEarlier: boolean; versions: Readonl
 /** Ends the grant and makes the next one, in one write. The lease id in the condition is the proof. The mark stays. */
 async function writeQuickHandOff(
   dependencies: LeaseDependencies,
-  { key, proof, line, served }: QuickHandOff,
+  { key, proof, found, served }: QuickHandOff,
   call: Call,
 ): Promise<QuickHandOffWritten> {
   const now = dependencies.clock.now();
   const { grant } = served;
-  const { item, version, id } = entryOfNew(dependencies, { grant, now, hasOthers: line.hasOthers, hasPrevious: true });
+  const { item, version, id } = entryOfNew(dependencies, { grant, now, hasOthers: found.hasOthers, hasPrevious: true });
   const ring = ringAfter({ entry: proof, how: 'released' });
   const { execution } = grant;
   const written = await updateKey(
@@ -180,34 +184,34 @@ async function writeQuickHandOff(
         ...[
           'prev_at = :now',
           'turn_ms = :now - #h.a',
-          line.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :number',
+          found.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :number',
         ],
-        ...(line.next === undefined ? [] : ['next_ticket = :next']),
-        ...(line.waitingTickets === undefined ? [] : ['next_tickets = :names']),
+        ...(found.firstUnserved === undefined ? [] : ['next_ticket = :next']),
+        ...(found.waitingTickets === undefined ? [] : ['next_tickets = :names']),
         ...(execution === undefined ? [] : ['execution = :execution']),
         ...ring.set,
       ],
       remove: [
         'prev_by',
         ...(execution === undefined ? ['execution'] : []),
-        ...(line.next === undefined ? ['next_ticket'] : []),
+        ...(found.firstUnserved === undefined ? ['next_ticket'] : []),
       ],
       condition: all(
         hasLeaseId(proof),
-        isNotEnding(ALONE),
+        isNotEnding(EXCLUSIVE_PATH),
         isNotRemembered(grant.name),
         isUnderCap(undefined, [grant]),
         isNoneMoved,
-        not({ expression: '#h.m = :m', names: entryAt(ALONE) }),
+        not({ expression: '#h.m = :m', names: entryAt(EXCLUSIVE_PATH) }),
         { expression: 'fence < :fence AND attribute_exists(mark)' },
       ),
       values: {
         ...{ ':g0': item, ':fence': integer(now), ':released': text('released'), ':now': integer(now) },
-        ...(line.number === undefined
+        ...(found.number === undefined
           ? { ':zero': integer(0), ':one': integer(1) }
-          : { ':number': integer(line.number) }),
-        ...(line.next !== undefined && { ':next': text(line.next) }),
-        ...(line.waitingTickets !== undefined && { ':names': text(shortNamesOf(line.waitingTickets)) }),
+          : { ':number': integer(found.number) }),
+        ...(found.firstUnserved !== undefined && { ':next': text(found.firstUnserved) }),
+        ...(found.waitingTickets !== undefined && { ':names': text(shortNamesOf(found.waitingTickets)) }),
         ...(execution !== undefined && { ':execution': text(execution) }),
         ...ring.values,
       },

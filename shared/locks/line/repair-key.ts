@@ -9,24 +9,24 @@ import type { Questions } from '../executions/questions.ts';
 import { executionState } from '../executions/state.ts';
 import { isEntryAsSeen, isUnmarked } from '../record/conditions.ts';
 import { writeGrants } from '../record/grants.ts';
-import { requestName } from '../record/identity.ts';
-import { areNotSuperseded, keptMark, mark, newMark } from '../record/mark.ts';
+import { nameOfRequest } from '../record/identity.ts';
+import { areNotSuperseded, keptMark, newMark, writeMark } from '../record/mark.ts';
 import { notifyHolder } from '../record/notify-holder.ts';
 import { entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord, whyEnding } from '../record/record.ts';
 import { leaseLost } from '../record/refusals.ts';
 import { readKey, updateKey } from '../record/requests.ts';
-import { takeoverAt } from '../record/room.ts';
+import { takeOverAt } from '../record/room.ts';
 import { sendNextRepair } from './delayed-repair.ts';
 import { handOff } from './hand-off.ts';
 import { failOverdue, newGrantOf } from './next.ts';
 import { canNotify, failUnnotifiedTask, type NotifyOutcome, sendHeartbeat } from './notify.ts';
-import { failAllOverdue, isStillNotified, isTaskLate, LAST_KEY_MS, needsMark } from './overdue.ts';
+import { failAllOverdue, isStillNotified, isTaskLate, MIN_KEY_TIME_MS, needsMark } from './overdue.ts';
 import { deleteWaiter, isOverdue, isTask, readWaiters, type Waiter, type WaitingTask } from './waiters.ts';
 import { deleteUnlessFlagged } from './waiting-calls.ts';
 
 /** What a run of the repair has done so far (locks/calls/repair.ts). */
 export interface RepairCounts {
-  /** Tasks and callers that received a grant whose holder had disappeared. */
+  /** Tasks and callers that received the key after its former holder had disappeared. */
   granted: number;
   /** Tasks that were notified of a grant on record. */
   notified: number;
@@ -36,7 +36,7 @@ export interface RepairCounts {
 
 export interface KeyRepair {
   key: string;
-  repaired: RepairCounts;
+  counts: RepairCounts;
   /** How much time a run must have left to go on with a long line. With less, it leaves the rest to the next run. */
   spareMs: number;
   questions: Questions;
@@ -51,7 +51,7 @@ const MAX_LATE_ROWS = 100;
 
 interface Repair {
   record: KeyRecord;
-  repaired: RepairCounts;
+  counts: RepairCounts;
 }
 
 /**
@@ -62,25 +62,25 @@ interface Repair {
  */
 export async function repairKey(
   dependencies: LeaseDependencies,
-  { key, repaired, spareMs, questions, isDelayed }: KeyRepair,
+  { key, counts, spareMs, questions, isDelayed }: KeyRepair,
   call: Call,
 ): Promise<boolean> {
   let record = await readKey(dependencies, key, call);
   const line = { key, isGranted: (waiter: Waiter) => isGranted(record, waiter) } as const;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
+  counts.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   record = await restoreMark(dependencies, record, call);
   if (record.latest) await (await import('./replace.ts')).repairReplaced(dependencies, record, call);
   // Notify before serving the line: a hand-off may notify another try of the task, and then the grant has a version
   // that this call has not seen.
-  if (await notifyLate(dependencies, { record, repaired }, call)) record = await readKey(dependencies, key, call);
-  record = await passBoundGrants(dependencies, { record, repaired }, call);
+  if (await notifyLate(dependencies, { record, counts }, call)) record = await readKey(dependencies, key, call);
+  record = await passBoundGrants(dependencies, { record, counts }, call);
   let next: Waiter | undefined;
   let isServed = false;
-  for (let tries = 0; tries < MAX_HAND_OFFS && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
-    const { granted, end, record: current, blocked } = await handOff(dependencies, { record }, call);
-    repaired.granted += granted.length;
-    isServed ||= granted.length > 0;
+  for (let tries = 0; tries < MAX_HAND_OFFS && call.timeLeftMs() >= MIN_KEY_TIME_MS; tries++) {
+    const { grantedTickets, end, record: current, blocked } = await handOff(dependencies, { record }, call);
+    counts.granted += grantedTickets.length;
+    isServed ||= grantedTickets.length > 0;
     [record, next] = [current, blocked];
     if (blocked && (await deleteDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
@@ -95,12 +95,12 @@ export async function repairKey(
 /** Repairs a key again that a third-party client held before. @returns whether such a client still holds it */
 export async function repairAgain(
   dependencies: LeaseDependencies,
-  { key, repaired }: Pick<KeyRepair, 'key' | 'repaired'>,
+  { key, counts }: Pick<KeyRepair, 'key' | 'counts'>,
   call: Call,
 ): Promise<boolean> {
   const seen = await restoreMark(dependencies, await readKey(dependencies, key, call), call);
-  const { granted, record } = await handOff(dependencies, { record: seen }, call);
-  repaired.granted += granted.length;
+  const { grantedTickets, record } = await handOff(dependencies, { record: seen }, call);
+  counts.granted += grantedTickets.length;
   return record.thirdParty !== undefined;
 }
 
@@ -109,7 +109,7 @@ async function restoreMark(dependencies: LeaseDependencies, record: KeyRecord, c
   const { key } = record;
   const waiting = { key, isGranted: (waiter: Waiter) => hasGrant(dependencies, record, waiter) };
   if (record.mark !== undefined || !(await needsMark(dependencies, waiting, call))) return record;
-  return (await mark(dependencies, { key, condition: isUnmarked, left: 1 }, call)).record;
+  return (await writeMark(dependencies, { key, condition: isUnmarked, left: 1 }, call)).record;
 }
 
 /**
@@ -125,28 +125,28 @@ async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call
 }
 
 const isGranted = (record: KeyRecord, waiter: Waiter): boolean =>
-  entryOf(record, requestName(waiter))?.ticket === waiter.ticket;
+  entryOf(record, nameOfRequest(waiter))?.ticket === waiter.ticket;
 
 /** Whether the request of a row has a grant, by this row or another. */
 const hasGrant = ({ clock }: LeaseDependencies, record: KeyRecord, waiter: Waiter): boolean =>
-  Number(entryOf(record, requestName(waiter))?.expiresAt) > clock.now();
+  Number(entryOf(record, nameOfRequest(waiter))?.expiresAt) > clock.now();
 
 /**
  * Notifies the tasks of grants whose rows are still there: the call that made such a grant may have crashed before it
  * notified the task.
  * @returns whether the record may have changed
  */
-async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
+async function notifyLate(dependencies: LeaseDependencies, { record, counts }: Repair, call: Call): Promise<boolean> {
   const { clock, clockSkewMs } = dependencies;
   if (!record.entries.some((entry) => isTaskLate(entry, clock.now()))) return false;
   let [read, isChanged] = [0, false];
   for await (const waiter of readWaiters(dependencies, { key: record.key, firstPage: MAX_LATE_ROWS }, call)) {
-    if (read++ === MAX_LATE_ROWS || call.timeLeftMs() < LAST_KEY_MS) break;
-    const entry = entryOf(record, requestName(waiter));
+    if (read++ === MAX_LATE_ROWS || call.timeLeftMs() < MIN_KEY_TIME_MS) break;
+    const entry = entryOf(record, nameOfRequest(waiter));
     if (!entry || !isTaskLate(entry, clock.now())) continue;
     // Leave a grant that may be taken over to the hand-off: another call could replace it while this one notifies its
     // task.
-    if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
+    if (entry.ticket !== waiter.ticket || takeOverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
       // A call has claimed the grant, and crashed before it deleted its row.
       if (entry.claimTtlMs === undefined) await deleteUnlessFlagged(dependencies, waiter, call);
@@ -155,10 +155,10 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
     if (!isStillNotified(waiter, clock.now())) continue;
     isChanged = true;
     if (entry.isEnding) {
-      await failTaskOfEndingGrant(dependencies, { record, entry, waiter, repaired }, call);
+      await failTaskOfEndingGrant(dependencies, { record, entry, waiter, counts }, call);
       continue;
     }
-    await notify(dependencies, { record, entry, waiter, repaired, isWrittenHere: false }, call);
+    await notify(dependencies, { record, entry, waiter, counts, isWrittenHere: false }, call);
   }
   return isChanged;
 }
@@ -172,23 +172,23 @@ interface HolderToNotify extends Repair {
 /** Notifies a task of its grant. @returns the record as last seen */
 async function notify(
   dependencies: LeaseDependencies,
-  { record, entry, waiter, repaired, isWrittenHere }: HolderToNotify,
+  { record, entry, waiter, counts, isWrittenHere }: HolderToNotify,
   call: Call,
 ): Promise<KeyRecord> {
   const grant = { waiter, record, entry, repeated: false, isWrittenHere };
   const { outcome, ...notified } = await notifyHolder(dependencies, grant, call);
   let current = notified.record;
-  if (outcome === 'unanswered') repaired.unanswered++;
-  if (outcome === 'accepted') repaired.notified++;
+  if (outcome === 'unanswered') counts.unanswered++;
+  if (outcome === 'accepted') counts.notified++;
   const latest = entryOf(current, entry.name);
-  if (outcome === 'gone' && latest && isBound(latest) && mayBeUnnotified({ ...latest, heartbeatAt: latest.beatAt }))
+  if (outcome === 'gone' && latest && isBound(latest) && mayBeUnnotified(latest))
     current = (await noteUnnotified(dependencies, { key: record.key, entry: latest }, call)).record;
   if (outcome === 'accepted' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // A task that is gone may have received an earlier message whose answer was lost. So only the end of the execution or
   // the expiry may end the grant.
   if (outcome !== 'gone' || entry.execution === undefined) return current;
   const { execution } = entry;
-  repaired.granted += (await endGrantsOf(dependencies, { key: record.key, execution }, call)).granted;
+  counts.granted += (await endGrantsOf(dependencies, { key: record.key, execution }, call)).granted;
   return current;
 }
 
@@ -209,7 +209,7 @@ const noteUnnotified = (
  */
 async function passBoundGrants(
   dependencies: LeaseDependencies,
-  { record, repaired }: Repair,
+  { record, counts }: Repair,
   call: Call,
 ): Promise<KeyRecord> {
   let current = record;
@@ -232,8 +232,8 @@ async function passBoundGrants(
     current = after;
     const own = entryOf(after, grant.name);
     if (!landed || own?.ticket !== waiter.ticket) continue;
-    repaired.granted++;
-    current = await notify(dependencies, { record: after, entry: own, waiter, repaired, isWrittenHere: true }, call);
+    counts.granted++;
+    current = await notify(dependencies, { record: after, entry: own, waiter, counts, isWrittenHere: true }, call);
   }
   return current;
 }
@@ -244,17 +244,17 @@ interface EndingTaskGrant {
 }
 
 /**
- * Fails the task of a grant that is ending. The call that marked the grant so, such as a break with `wait`, has crashed
- * before it did this. If the task accepts the message, it does not work under the grant, so the grant ends at once.
+ * Fails the task of a grant that is ending. The call that asked the holder to stop, such as a break with `wait`,
+ * crashed before it did this. If the task accepts the message, it does not work under the grant, so the grant ends at once.
  */
 async function failTaskOfEndingGrant(
   dependencies: LeaseDependencies,
-  { record: { key }, entry, waiter, repaired }: Repair & EndingTaskGrant,
+  { record: { key }, entry, waiter, counts }: Repair & EndingTaskGrant,
   call: Call,
 ): Promise<void> {
   const error = leaseLost(key, whyEnding(entry));
   const outcome = await failUnnotifiedTask(dependencies, { rowKey: waiter, error }, call);
-  if (outcome === 'unanswered') repaired.unanswered++;
+  if (outcome === 'unanswered') counts.unanswered++;
   if (outcome !== 'accepted') return;
   const ends = { key, proof: entry, brokenFence: entry.fence, seenVersion: entry.version };
   const { won, record, hasServedLine } = await endGrant(dependencies, ends, call);

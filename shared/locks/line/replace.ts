@@ -6,14 +6,14 @@ import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { hasLeaseId, isInUse, isNotEnding } from '../record/conditions.ts';
-import { ALONE, RING_ATTRIBUTES, remember, requestName } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, nameOfRequest, RING_ATTRIBUTES, remember } from '../record/identity.ts';
 import type { ReplacePart } from '../record/mark.ts';
 import { endOfRequest, entryOf, type KeyRecord } from '../record/record.ts';
 import { updateKey, type Written } from '../record/requests.ts';
 import type { GrantRequest } from '../record/room.ts';
 import { failTask, logFailedHandOff, type NotifyOutcome } from './notify.ts';
 import { superseded, supersederOf } from './superseded.ts';
-import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiters.ts';
+import { isTask, parseWaiter, placeKeyOf, readWaiters, type Waiter } from './waiters.ts';
 
 // Requests that replace older ones (docs/protocols/replace.md). Only loaded for a request with `replace`, or for a
 // record that names the latest one.
@@ -39,16 +39,16 @@ function latestOf({ latest: map }: KeyRecord): Latest | undefined {
 type Newcomer = Pick<GrantRequest, 'key' | 'name' | 'holder' | 'replace'> & { ticket: string };
 
 /** The latest request does not wait any more, or is the newcomer itself, so the newcomer does not replace it. */
-const replacesNone = (name: string): Condition => ({
+const replacesNone = (requestName: string): Condition => ({
   expression: `latest.n = :m OR #alone.m = latest.n OR latest.n IN (${RING_ATTRIBUTES})`,
-  names: { '#alone': ALONE },
-  values: { ':m': text(name) },
+  names: { '#alone': EXCLUSIVE_PATH },
+  values: { ':m': text(requestName) },
 });
 
 /** Whether a newcomer would replace the latest request of a record that was read: the opposite of `replacesNone`. */
-function replacesLatest(record: KeyRecord, name: string): boolean {
+function replacesLatest(record: KeyRecord, requestName: string): boolean {
   const latest = latestOf(record);
-  if (!latest || latest.name === name || entryOf(record, latest.name)) return false;
+  if (!latest || latest.name === requestName || entryOf(record, latest.name)) return false;
   return endOfRequest(record, latest.name) === undefined;
 }
 
@@ -130,8 +130,8 @@ export async function notifySuperseded(
 ): Promise<NotifyOutcome | undefined> {
   // A call that comes back writes its row first and its place second. This call flags them in the reverse order, so at
   // least one of the two calls sees what the other wrote.
-  for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket]) {
-    const row = await flagSuperseded(dependencies, { key, ticket: name, by }, call);
+  for (const sortKey of canSleep(dependencies) ? [placeKeyOf(ticket), ticket] : [ticket]) {
+    const row = await flagSuperseded(dependencies, { key, ticket: sortKey, by }, call);
     if (row) call.log?.({ message: 'superseded', key, holder: row.holder, ticket, by });
     if (row && isTask(row)) return failTask(dependencies, { waiter: row, error: superseded(key, by) }, call);
   }
@@ -168,21 +168,21 @@ async function flagSuperseded(
 export async function askHolder(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
   const { clock, clockSkewMs, ids } = dependencies;
   const latest = latestOf(record);
-  const entry = record.entries.find(({ path }) => path === ALONE);
+  const entry = record.entries.find(({ path }) => path === EXCLUSIVE_PATH);
   if (!latest?.stops || entry?.replace !== 'running' || entry.isEnding || entry.name === latest.name) return;
   if (endOfRequest(record, latest.name) !== undefined || entry.claimTtlMs !== undefined) return;
   const now = clock.now();
-  const asked = await updateKey(
+  const written = await updateKey(
     dependencies,
     {
       key: record.key,
       set: ['#h.s = :now', '#h.S = :by', '#h.v = :version'],
-      condition: all(hasLeaseId(entry), isNotEnding(ALONE), isInUse(ALONE, now - clockSkewMs)),
+      condition: all(hasLeaseId(entry), isNotEnding(EXCLUSIVE_PATH), isInUse(EXCLUSIVE_PATH, now - clockSkewMs)),
       values: { ':now': integer(now), ':by': text(latest.holder), ':version': text(ids.uuid()) },
     },
     call,
   );
-  if (asked.won) call.log?.({ message: 'asked to stop', key: record.key, holder: entry.holder, by: latest.holder });
+  if (written.won) call.log?.({ message: 'asked to stop', key: record.key, holder: entry.holder, by: latest.holder });
 }
 
 /** How many rows of a key the repair reads at most to find requests that were superseded. */
@@ -212,7 +212,7 @@ export async function notifyIfSuperseded(
   { record, row }: { record: KeyRecord; row: Waiter },
   call: Call,
 ): Promise<NotifyOutcome | undefined> {
-  const by = supersederOf(record, requestName(row));
+  const by = supersederOf(record, nameOfRequest(row));
   const isFlagged = !isTask(row) && row.cancelledAt !== undefined;
   if (row.replace === undefined || by === undefined || isFlagged) return undefined;
   return notifySuperseded(dependencies, { key: row.key, ticket: row.ticket, by }, call);

@@ -88,7 +88,7 @@ function waitingCallIn(item: Item | undefined): WaitingCall | 'gone' {
 export async function waitInLine(lockCall: LockCall, joining: JoinOptions): Promise<GrantOnRecord> {
   const joined = await join(lockCall, joining);
   if (joined.granted) return joined.granted;
-  const { requestId } = lockCall.lock.asked;
+  const { requestId } = lockCall.lock.request;
   // A call that fails leaves its waiter, and may have received a grant. So its error names the request and the ticket.
   const granted = new CallInLine({ ...lockCall, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
   return granted.catch(addRetryWith({ requestId, ticket: joined.ticket }));
@@ -168,7 +168,7 @@ class CallInLine {
   }
 
   get #rowKey() {
-    return { key: this.#lock.asked.key, ticket: this.#ticket };
+    return { key: this.#lock.request.key, ticket: this.#ticket };
   }
 
   get #sight() {
@@ -306,7 +306,7 @@ class CallInLine {
     await dependencies.clock.sleep(Math.max(1, Math.min(pause, left)));
     if (lock.skipsPoll(this.#record, this.#ticket)) return;
     this.#polledAt = this.#now;
-    const { key } = lock.asked;
+    const { key } = lock.request;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
       this.#record = await pollRecord(dependencies, key, call);
       this.#requestMs = meanOf(this.#requestMs, this.#now - this.#polledAt);
@@ -379,7 +379,7 @@ async function untilSeemsFree(
     const toTryMs = tryAgainAt(record) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toTryMs > 0 ? Math.min(pause, toTryMs) : pause, leftMs));
-    record = await pollRecord(dependencies, lock.asked.key, call);
+    record = await pollRecord(dependencies, lock.request.key, call);
     lookAtHolders(record, true);
     if (tryAgainAt(record) <= clock.now()) return;
   }

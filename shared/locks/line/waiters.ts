@@ -90,7 +90,7 @@ export type WaiterRequest = Omit<
  * The sort key of a place. Places sort after all rows in line, which begin with a digit, and before the rows of
  * executions.
  */
-export const placeOf = (ticket: string): string => `${PLACE_PREFIX}${ticket}`;
+export const placeKeyOf = (ticket: string): string => `${PLACE_PREFIX}${ticket}`;
 const PLACE_PREFIX = 'p';
 
 /** Whether the row is a place, which keeps the position of a caller that sleeps. */
@@ -102,7 +102,7 @@ export type WaiterKey = Pick<Waiter, 'key' | 'ticket'>;
 
 export const waiterKey = (waiter: Waiter): WaiterKey => ({
   key: waiter.key,
-  ticket: isPlace(waiter) ? placeOf(waiter.ticket) : waiter.ticket,
+  ticket: isPlace(waiter) ? placeKeyOf(waiter.ticket) : waiter.ticket,
 });
 
 /** Whether the waiter is a task or a callback, which receives its grant as a message. */

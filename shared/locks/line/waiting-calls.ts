@@ -5,12 +5,13 @@ import { aliased, all, type Condition, conditionFields } from '../../aws/conditi
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
+import type { RequestIdentity } from '../record/identity.ts';
 import {
   getWaiter,
   isPlace,
   isTask,
   parseWaiter,
-  placeOf,
+  placeKeyOf,
   readWaiters,
   ttlOfWaiter,
   type Waiter,
@@ -19,15 +20,8 @@ import {
   waiterKey,
 } from './waiters.ts';
 
-/** One acquisition: the request of a holder, sent by an authenticated caller. */
-interface Acquisition {
-  requestId: string;
-  holder: string;
-  principal?: string | undefined;
-}
-
-/** The row belongs to the acquisition. Callers can read the request ids of others, so all three fields must match. */
-const isOfRequest = ({ requestId, holder, principal }: Acquisition): Condition =>
+/** The row belongs to the request. Callers can read the request ids of others, so all three fields must match. */
+const isOfRequest = ({ requestId, holder, principal }: RequestIdentity): Condition =>
   all(
     {
       expression: 'request_id = :request AND holder = :holder',
@@ -38,10 +32,10 @@ const isOfRequest = ({ requestId, holder, principal }: Acquisition): Condition =
       : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
   );
 
-type Named = { [Field in keyof Acquisition]?: string | undefined };
+type Named = { [Field in keyof RequestIdentity]?: string | undefined };
 
-/** Whether a row that was read belongs to the acquisition, by the rule of `isOfRequest`. */
-const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolean =>
+/** Whether a row that was read belongs to the request, by the rule of `isOfRequest`. */
+const belongsTo = (record: Named, { requestId, holder, principal }: Named): boolean =>
   record.requestId === requestId && record.holder === holder && record.principal === principal;
 
 /**
@@ -50,11 +44,8 @@ const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolea
 export const KEEP_POSITION_MS = 5000;
 
 /** The request of a caller, with the fields by which its rows name it. */
-export interface RequestOfCaller {
+export interface RequestOfCaller extends RequestIdentity {
   key: string;
-  requestId: string;
-  holder: string;
-  principal?: string | undefined;
 }
 
 export interface Withdrawer extends RequestOfCaller {
@@ -63,7 +54,7 @@ export interface Withdrawer extends RequestOfCaller {
 
 const isNotFlagged: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 /** The row belongs to a call, or there is no row. */
-const isCaller: Condition = {
+const isCallRow: Condition = {
   expression: 'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
 };
 
@@ -71,7 +62,7 @@ const isCaller: Condition = {
  * The row has these terms. A hand-off serves a waiter by the terms of its row, so a call with other terms needs a new
  * row.
  */
-const isFor = (permit: Waiter['permit']): Condition => {
+const hasTerms = (permit: Waiter['permit']): Condition => {
   if (permit === undefined) return aliased('attribute_not_exists(#weight)');
   const { limit, weight } = permit;
   return all(
@@ -81,11 +72,11 @@ const isFor = (permit: Waiter['permit']): Condition => {
 };
 
 /** The row belongs to a call of the request, not to a task. */
-const isWaiterOf = (asker: RequestOfCaller): Condition => all(isOfRequest(asker), isCaller);
+const isRowOfCall = (asker: RequestOfCaller): Condition => all(isOfRequest(asker), isCallRow);
 
 /** The row belongs to the request, has the same terms, and was not flagged. */
-export const isOpenTo = (asker: RequestOfCaller & Pick<Waiter, 'permit'>): Condition =>
-  all(isWaiterOf(asker), isNotFlagged, isFor(asker.permit));
+export const isUnflaggedRowOf = (asker: RequestOfCaller & Pick<Waiter, 'permit'>): Condition =>
+  all(isRowOfCall(asker), isNotFlagged, hasTerms(asker.permit));
 
 interface Deletion {
   /** The row that was not deleted, if its request was withdrawn or superseded. */
@@ -102,7 +93,7 @@ export async function deleteUnlessFlagged(
   rowKey: WaiterKey,
   call: Call,
 ): Promise<Deletion> {
-  const { won, old } = await deleteIf(dependencies, { rowKey, condition: all(isCaller, isNotFlagged) }, call);
+  const { won, old } = await deleteIf(dependencies, { rowKey, condition: all(isCallRow, isNotFlagged) }, call);
   const row = won || !old ? undefined : parseWaiter(old);
   return { flagged: row && !isTask(row) ? row : undefined };
 }
@@ -117,7 +108,7 @@ export async function deleteOwnUnlessFlagged(
   call: Call,
 ): Promise<Deletion> {
   const { key } = asker;
-  const condition = all(isWaiterOf(asker), isNotFlagged);
+  const condition = all(isRowOfCall(asker), isNotFlagged);
   const { won, old } = await deleteIf(dependencies, { rowKey: { key, ticket }, condition }, call);
   return { flagged: won ? undefined : flaggedIn(old, asker) };
 }
@@ -137,12 +128,9 @@ export async function deleteExpiredRow(
 }
 
 /** A row that a condition has met, if it belongs to this request, and was withdrawn or superseded. */
-export function flaggedIn(
-  item: Item | undefined,
-  { requestId, holder, principal }: RequestOfCaller,
-): WaitingCall | undefined {
+export function flaggedIn(item: Item | undefined, request: RequestOfCaller): WaitingCall | undefined {
   const row = item && parseWaiter(item);
-  const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
+  const isOwn = row !== undefined && belongsTo(row, request);
   return isOwn && !isTask(row) && row.cancelledAt !== undefined ? row : undefined;
 }
 
@@ -168,7 +156,7 @@ export async function keepPosition(
     TableName: waitersTable,
     Key: { key: text(asker.key), ticket: text(ticket) },
     UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
-    ...conditionFields(isOpenTo(asker), {
+    ...conditionFields(isUnflaggedRowOf(asker), {
       names: { '#ttl': 'ttl' },
       values: {
         ':deadline': integer(deadline),
@@ -195,12 +183,12 @@ export async function flagRow(
   { rowKey, asker }: { rowKey: WaiterKey; asker?: RequestOfCaller | undefined },
   call: Call,
 ): Promise<Waiter | undefined> {
-  const isThere = all({ expression: 'attribute_exists(ticket)' }, isCaller);
+  const isThere = all({ expression: 'attribute_exists(ticket)' }, isCallRow);
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(rowKey.key), ticket: text(rowKey.ticket) },
     UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
-    ...conditionFields(asker ? isWaiterOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+    ...conditionFields(asker ? isRowOfCall(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
     ReturnValues: 'ALL_NEW',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
@@ -240,7 +228,7 @@ export async function flagTicket(
   call: Call,
 ): Promise<Waiter | undefined> {
   let flagged: Waiter | undefined;
-  for (const sortKey of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket])
+  for (const sortKey of canSleep(dependencies) ? [placeKeyOf(ticket), ticket] : [ticket])
     flagged = (await flagRow(dependencies, { rowKey: { key, ticket: sortKey }, asker }, call)) ?? flagged;
   return flagged;
 }
@@ -259,7 +247,7 @@ export async function flagOwnWaiters(
   if (named) return { tickets: new Set([named.ticket]), waiter: named };
   const own: Waiter[] = [];
   for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call))
-    if (!isTask(row) && isOwnOf(row, asker)) own.push(row);
+    if (!isTask(row) && belongsTo(row, asker)) own.push(row);
   let waiter: Waiter | undefined;
   // Places come first, for the reason that `flagTicket` gives.
   for (const row of own.toSorted((a, b) => Number(isPlace(b)) - Number(isPlace(a))))

@@ -48,13 +48,13 @@ export const capAt = <SomeCap extends CapEnd>(
  * No cap counts now. A condition on the rows of rates and of `once`.
  * @param cut now minus the clock skew margin, in epoch milliseconds
  */
-export const isUncapped = (cut: number): Condition => ({
+export const hasNoCurrentCap = (cut: number): Condition => ({
   expression: 'attribute_not_exists(cap) OR cap_until < :cut',
   values: { ':cut': integer(cut) },
 });
 
 /** The record has no cap, not even one that has ended. */
-export const isNotCapped: Condition = { expression: 'attribute_not_exists(cap)' };
+export const hasNoCapOnRecord: Condition = { expression: 'attribute_not_exists(cap)' };
 
 /** The limit of a request, or null if it wants the key alone. */
 type Limited = { limit: number | null };

@@ -1,6 +1,6 @@
 import { integer, text } from '../../aws/attributes.ts';
 import { all, any, type Condition, not } from '../../aws/condition.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, type Proof, RING_ATTRIBUTES } from './identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, type Proof, RING_ATTRIBUTES } from './identity.ts';
 import { type HolderEntry, type KeyRecord, MAX_FENCE, type ThirdParty } from './record.ts';
 
 // The conditions that make a write on a key safe (docs/protocols/locks.md). These are the times of an entry:
@@ -19,7 +19,7 @@ import { type HolderEntry, type KeyRecord, MAX_FENCE, type ThirdParty } from './
 /** The name that expressions have for the attribute of an entry. */
 export const entryAt = (path: string): Record<string, string> => ({ '#h': path });
 
-export const hasUsed: Condition = { expression: 'attribute_exists(used)' };
+export const hasUsedAttribute: Condition = { expression: 'attribute_exists(used)' };
 
 /**
  * Never compare for equality with a limit: once callers name different limits, any number of holders would be admitted.
@@ -74,22 +74,22 @@ const isThirdPartyAsSeen = ({ version }: ThirdParty): Condition => ({
 /**
  * The fence on record is lower than this one, and can still rise. Otherwise a lease has come and gone since the call
  * began, and the record may have forgotten this request. A fence that is not a number does not pass.
- * @param most higher than every fence that the write can meet, unless a lease came in the meantime
+ * @param ceiling higher than every fence that the write can meet, unless a lease came in the meantime
  */
-export const isFenceBelow = (most: number): Condition => ({
-  expression: 'attribute_not_exists(fence) OR fence < :most',
-  values: { ':most': integer(Math.min(most, MAX_FENCE)) },
+export const isFenceBelow = (ceiling: number): Condition => ({
+  expression: 'attribute_not_exists(fence) OR fence < :bound',
+  values: { ':bound': integer(Math.min(ceiling, MAX_FENCE)) },
 });
 
-export const hasNoSharedEntry = (name: string): Condition => ({
+export const hasNoSharedEntry = (requestName: string): Condition => ({
   expression: 'attribute_not_exists(#g0)',
-  names: { '#g0': `h${name}` },
+  names: { '#g0': `h${requestName}` },
 });
 
-export const hasNoEntry = (name: string): Condition =>
+export const hasNoEntry = (requestName: string): Condition =>
   all(
-    hasNoSharedEntry(name),
-    not({ expression: '#alone.m = :m', names: { '#alone': ALONE }, values: { ':m': text(name) } }),
+    hasNoSharedEntry(requestName),
+    not({ expression: '#alone.m = :m', names: { '#alone': EXCLUSIVE_PATH }, values: { ':m': text(requestName) } }),
   );
 
 /**
@@ -97,24 +97,24 @@ export const hasNoEntry = (name: string): Condition =>
  * released request must not receive another grant. The ring remembers requests, and so does the entry of an exclusive
  * grant that has ended or is ending.
  */
-export const isNotRemembered = (name: string): Condition =>
+export const isNotRemembered = (requestName: string): Condition =>
   not({
     expression: `:m IN (${RING_ATTRIBUTES}) OR (#alone.m = :m AND (attribute_not_exists(#alone.i) OR attribute_exists(#alone.s)))`,
-    names: { '#alone': ALONE },
-    values: { ':m': text(name) },
+    names: { '#alone': EXCLUSIVE_PATH },
+    values: { ':m': text(requestName) },
   });
 
-export const isNotInRing = (name: string): Condition =>
-  not({ expression: `:m IN (${RING_ATTRIBUTES})`, values: { ':m': text(name) } });
+export const isNotInRing = (requestName: string): Condition =>
+  not({ expression: `:m IN (${RING_ATTRIBUTES})`, values: { ':m': text(requestName) } });
 
 /**
  * There is no holder, except perhaps an exclusive one whose grant has expired.
  * @param cut epoch milliseconds
  */
-export const canBeHadAlone = (cut: number): Condition =>
+export const isFreeForExclusive = (cut: number): Condition =>
   any(hasRoom(0, cut), {
     expression: 'used = :all AND #alone.e < :cut',
-    names: { '#alone': ALONE },
+    names: { '#alone': EXCLUSIVE_PATH },
     values: { ':all': integer(EXCLUSIVE_WEIGHT), ':cut': integer(cut) },
   });
 

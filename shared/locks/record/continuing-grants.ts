@@ -6,7 +6,7 @@ import { type HoldfastError, invalidRequest } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { isEntryAsSeen } from './conditions.ts';
-import { ALONE, fencePathOf } from './identity.ts';
+import { EXCLUSIVE_PATH, fencePathOf } from './identity.ts';
 import { entryOf, type HolderEntry, isBound } from './record.ts';
 import {
   executionAt,
@@ -102,7 +102,7 @@ export function renew(
   const raised = entry.metNoFence ? raisedFence(entry, dependencies.clock.now()) : undefined;
   const more = {
     set: [...names.map((name) => `${name} = :${name}`), ...(raised?.set ?? [])],
-    remove: ['#h.c', ...(entry.path === ALONE ? [] : ['#h.q']), ...(raised?.remove ?? [])],
+    remove: ['#h.c', ...(entry.path === EXCLUSIVE_PATH ? [] : ['#h.q']), ...(raised?.remove ?? [])],
     ...(raised && { names: raised.names }),
     values: { ...Object.fromEntries(names.map((name) => [`:${name}`, integer(hints[name] ?? 0)])), ...raised?.values },
   };
@@ -114,11 +114,11 @@ export function renew(
  * (docs/protocols/locks.md#late-grants).
  */
 function raisedFence({ path, fence }: HolderEntry, now: number): WritePart {
-  const isAlone = path === ALONE;
+  const isExclusive = path === EXCLUSIVE_PATH;
   return {
-    set: ['fence = :fence', ...(isAlone ? [] : ['#f = :fence'])],
+    set: ['fence = :fence', ...(isExclusive ? [] : ['#f = :fence'])],
     remove: ['#h.f'],
-    names: isAlone ? {} : { '#f': fencePathOf(path) },
+    names: isExclusive ? {} : { '#f': fencePathOf(path) },
     values: { ':fence': integer(Math.max(fence + 1, now)) },
   };
 }
@@ -191,7 +191,7 @@ function extendUnderNewVersion(
     // grant.
     ...((isFull || !isBound(entry)) && { b: integer(expiresAt - ttlMs), e: integer(expiresAt) }),
     ...(isFull && { t: integer(ttlMs), a: integer(now) }),
-    ...(isFull && entry.path === ALONE && { u: secondsAttribute(ttlMs) }),
+    ...(isFull && entry.path === EXCLUSIVE_PATH && { u: secondsAttribute(ttlMs) }),
     ...(isAnswered && { r: integer(now) }),
   });
   const update = {
@@ -219,7 +219,7 @@ const isRedriven = (entry: HolderEntry, { bound, execution }: BoundTerms): boole
  * The error if the request has a grant that does not end as this call asks. An answer with that
  * grant would mislead the caller about its end.
  */
-export function otherTerms(entry: HolderEntry, terms: BoundTerms): HoldfastError | undefined {
+export function otherTermsError(entry: HolderEntry, terms: BoundTerms): HoldfastError | undefined {
   const boundTo = isBound(entry) ? entry.execution : undefined;
   if (isRedriven(entry, terms) || (terms.bound ? terms.execution : undefined) === boundTo) return undefined;
   const fault =

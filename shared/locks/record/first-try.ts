@@ -4,8 +4,16 @@ import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HandOffOutcome } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MAX_ENDED, writeEnds, writeGrants } from './grants.ts';
-import { ALONE, pathOf } from './identity.ts';
-import { endOfRequest, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownGrantOf, unusable } from './record.ts';
+import { EXCLUSIVE_PATH, pathOf } from './identity.ts';
+import {
+  endOfRequest,
+  entryOf,
+  type HolderEntry,
+  isExclusiveGrant,
+  type KeyRecord,
+  ownGrantOf,
+  unusable,
+} from './record.ts';
 import { isSlowWrite, type Written } from './requests.ts';
 import { entriesToEnd, type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome } from './room.ts';
 
@@ -204,8 +212,8 @@ async function handOffIfAny(
   const { handOff, mayBeHandingOff } = await import('../line/hand-off.ts');
   if (mayBeHandingOff(record, dependencies.clock.now())) return { record };
   const handed = await handOff(dependencies, { record }, call);
-  const { end, granted, record: current } = handed;
-  const isTaken = granted.length > 0 && current.entries.some(({ path }) => path === ALONE);
+  const { end, grantedTickets, record: current } = handed;
+  const isTaken = grantedTickets.length > 0 && current.entries.some(({ path }) => path === EXCLUSIVE_PATH);
   return end === 'empty' && !isTaken ? 'empty' : handed;
 }
 
@@ -216,16 +224,16 @@ function takeOver(
 ): OrAgain<TryOutcome> {
   const { request } = state;
   const { won, record } = written;
-  const isAlone = isAloneIn(request);
+  const isExclusive = isExclusiveGrant(request);
   const latest = latestRelease(dependencies, { record: before, now: triedAt });
   const isSameCap = before?.capAt === record.capAt;
   const isInTime =
-    isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && reachesTriedFence(record, before, triedAt));
+    isSameCap && (record.freedAt ?? 0) <= latest && !(isExclusive && reachesTriedFence(record, before, triedAt));
   const hadRoom = toEnd.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
   // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can
   // refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
-    throw unusable(record, pathOf(request.name, isAlone));
+    throw unusable(record, pathOf(request.name, isExclusive));
   if (!won) state.tries++;
   const next = expiredToEnd(dependencies, { request, record, now: dependencies.clock.now() });
   if (!next || state.tries > MAX_TAKE_OVER_TRIES) return { won: false, record };
@@ -242,7 +250,7 @@ function expiredToEnd(
   { request, record, now }: { request: GrantRequest; record: KeyRecord; now: number },
 ): HolderEntry[] | undefined {
   const toEnd = entriesToEnd(record, request, { now, clockSkewMs });
-  return isAloneIn(request) ? toEnd?.filter(({ path }) => path !== ALONE) : toEnd;
+  return isExclusiveGrant(request) ? toEnd?.filter(({ path }) => path !== EXCLUSIVE_PATH) : toEnd;
 }
 
 /** Whether the fence on record is at least the fence that the try would have set. */

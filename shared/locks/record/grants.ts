@@ -8,22 +8,22 @@ import { roomUnder } from './cap-rules.ts';
 import { capAt, isUnderCap } from './capped.ts';
 import {
   areEntriesAsSeen,
-  canBeHadAlone,
   hasNoLatest,
   hasNoSharedEntry,
   hasRoom,
   hasRoomAsSeen,
-  hasUsed,
+  hasUsedAttribute,
   isFenceBelow,
+  isFreeForExclusive,
   isNotRemembered,
   isUnmarked,
   wasNotFreedAfter,
 } from './conditions.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING_SIZE, remember } from './identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, fencePathOf, HOLDFAST_VERSION, RING_SIZE, remember } from './identity.ts';
 import { entryOfNew } from './new-entries.ts';
-import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
+import { entryOf, type HolderEntry, isExclusiveGrant, type KeyRecord, type NewGrant } from './record.ts';
 import {
-  endAlone,
+  endExclusive,
   ringAfter,
   secondsAttribute,
   ttlAfter,
@@ -85,12 +85,12 @@ export async function writeGrants(
     ...entryOfNew(dependencies, { grant, now, hasOthers: line?.hasOthers, metNoFence }),
     nth,
   }));
-  const alone = grants.find(isAloneIn);
-  const isBlind = alone !== undefined && line === undefined && toEnd.length === 0;
+  const exclusive = grants.find(isExclusiveGrant);
+  const isBlind = exclusive !== undefined && line === undefined && toEnd.length === 0;
   const write = { grants, entries, toEnd, now, line, record };
   const parts: Partial<WritePart>[] = [
     entriesOf(write),
-    alone ? totalsOfExclusive(write, alone) : totalsOfShared(write),
+    exclusive ? totalsOfExclusive(write, exclusive) : totalsOfShared(write),
     endsOf(write),
     namedLimit(grants),
     line?.mark ?? {},
@@ -104,7 +104,7 @@ export async function writeGrants(
       condition: conditionOf(dependencies, { ...write, isBlind }),
       names: Object.assign({}, ...parts.map(({ names }) => names)),
       values: Object.assign({}, ...parts.map(({ values }) => values)),
-      ttl: alone ? secondsAttribute(now + alone.ttlMs) : ttlAfter(now),
+      ttl: exclusive ? secondsAttribute(now + exclusive.ttlMs) : ttlAfter(now),
       ...(isBlind && { returns: 'ALL_OLD' as const }),
     },
     call,
@@ -121,14 +121,17 @@ interface GrantsWrite extends Omit<Grants, 'key'> {
 const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
   set: ['lease_version = :ours', ...entries.map(({ nth }) => `#g${nth} = :g${nth}`)],
   names: Object.fromEntries(entries.map(({ path, nth }) => [`#g${nth}`, path])),
-  values: { ':ours': text(OURS), ...Object.fromEntries(entries.map(({ item, nth }) => [`:g${nth}`, item])) },
+  values: {
+    ':ours': text(HOLDFAST_VERSION),
+    ...Object.fromEntries(entries.map(({ item, nth }) => [`:g${nth}`, item])),
+  },
 });
 
 /**
  * The fence of an exclusive grant: the clock, or the last known fence + 1 if that is higher. So every
  * late try of an earlier call has a lower fence.
  */
-const fenceAlone = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' | 'now'>): number =>
+const exclusiveFence = ({ line, record, now }: Pick<GrantsWrite, 'line' | 'record' | 'now'>): number =>
   Math.max((line?.record.fence ?? record?.fence ?? 0) + 1, now);
 
 /**
@@ -142,7 +145,7 @@ function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant
   };
   const turn = toEnd.find(({ entry, how }) => how === 'released' && entry.claimTtlMs === undefined);
   const numbers: Item = {
-    ...{ fence: integer(fenceAlone(write)), used: integer(EXCLUSIVE_WEIGHT) },
+    ...{ fence: integer(exclusiveFence(write)), used: integer(EXCLUSIVE_WEIGHT) },
     ...(turn && { turn_ms: integer(Math.max(0, now - turn.entry.acquiredAt)) }),
   };
   const set = { ...ofHolders, ...numbers };
@@ -163,7 +166,7 @@ function totalsOfShared({ grants, entries, toEnd, now }: GrantsWrite): WritePart
   const weight = grants.reduce((sum, grant) => sum + grant.weight, 0) - weightOf(toEnd.map(({ entry }) => entry));
   // The entry of a last exclusive holder goes too. If an exclusive holder still has its grant, `toEnd` has that grant
   // already.
-  const stale = ['execution', ...(toEnd.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
+  const stale = ['execution', ...(toEnd.some(({ entry }) => entry.path === EXCLUSIVE_PATH) ? [] : [EXCLUSIVE_PATH])];
   return {
     set: [
       ...entries.map(({ nth }) => `#n${nth} = ${fence} + :n${nth}`),
@@ -208,19 +211,19 @@ function conditionOf(
   // meantime either.
   if (line) return all(hasRoomAsSeen(line.record, room), underCap, ...areAsSeen, ...(line.conditions ?? []));
   const cut = now - dependencies.clockSkewMs;
-  const isAlone = grants.some(isAloneIn);
+  const isExclusive = grants.some(isExclusiveGrant);
   const names = grants.map(({ name }) => name);
-  const fencesBelow = isAlone ? fenceAlone({ line, record, now }) : fenceBound(dependencies, { record, now });
+  const fencesBelow = isExclusive ? exclusiveFence({ line, record, now }) : fenceBound(dependencies, { record, now });
   return all(
     isUnmarked,
     underCap,
-    isBlind ? canBeHadAlone(cut) : hasRoom(room, cut),
+    isBlind ? isFreeForExclusive(cut) : hasRoom(room, cut),
     // The try is not late: since the call began, no lease has come and gone, and no grant was released.
     isFenceBelow(fencesBelow),
     wasNotFreedAfter(latestRelease(dependencies, { record, now })),
     ...names.map(isNotRemembered),
     // The request's own expired grant may be one of those that end.
-    ...(isAlone || endedEntries.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
+    ...(isExclusive || endedEntries.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
     ...areAsSeen,
     ...(grants.some(({ replace }) => replace) ? [hasNoLatest] : []),
   );
@@ -295,11 +298,11 @@ export function writeEnds(
   // ours.
   const endsGrants = toEnd.length > 0;
   const entries = toEnd.map(({ entry }) => entry);
-  const areAsSeen = endsGrants ? [hasUsed, ...areEntriesAsSeen(entries)] : [];
-  const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.conditions ?? [])];
-  const alone = toEnd.find(({ entry }) => entry.path === ALONE);
-  const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${toEnd.indexOf(alone)}`);
-  const gone = removed(entries, alone ? [ALONE] : []);
+  const areAsSeen = endsGrants ? [hasUsedAttribute, ...areEntriesAsSeen(entries)] : [];
+  const [first = hasUsedAttribute, ...conditions] = [...areAsSeen, ...(line?.conditions ?? [])];
+  const exclusive = toEnd.find(({ entry }) => entry.path === EXCLUSIVE_PATH);
+  const last = exclusive && endExclusive(dependencies, { key, ...exclusive, now }, `#h${toEnd.indexOf(exclusive)}`);
+  const gone = removed(entries, exclusive ? [EXCLUSIVE_PATH] : []);
   return updateKey(
     dependencies,
     {
@@ -317,7 +320,7 @@ export function writeEnds(
 /** Removes entries, and the fences of shared ones. @param except the paths of entries that the same write sets again */
 function removed(entries: readonly HolderEntry[], except: readonly string[]): Pick<WritePart, 'remove' | 'names'> {
   const gone = entries.flatMap(({ path }, nth) => (except.includes(path) ? [] : [{ path, nth }]));
-  const shared = gone.filter(({ path }) => path !== ALONE);
+  const shared = gone.filter(({ path }) => path !== EXCLUSIVE_PATH);
   return {
     remove: [...gone.map(({ nth }) => `#h${nth}`), ...shared.map(({ nth }) => `#f${nth}`)],
     names: Object.fromEntries(shared.map(({ path, nth }) => [`#f${nth}`, fencePathOf(path)])),

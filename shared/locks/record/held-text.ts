@@ -45,6 +45,6 @@ export function heldText({
   const held = `${key} is held by ${holder ?? NAMELESS}${end === null ? '' : ` until ${end}`}`;
   if (holders[0]?.mode !== 'shared') return held;
   const limit = cap ? `${cap.limit}, an operator's cap` : askedLimit;
-  const most = askedLimit === null ? 'the call needs the key alone' : `the limit is ${limit}`;
-  return `${held}, and has no room: the holders weigh ${used}, and ${most}`;
+  const need = askedLimit === null ? 'the call needs the key alone' : `the limit is ${limit}`;
+  return `${held}, and has no room: the holders use ${used}, and ${need}`;
 }

@@ -5,7 +5,7 @@ import { isInstant } from '../../surroundings/clock.ts';
 import { ENDINGS, type EndedGrant, type Mode } from '../calls/types.ts';
 
 /** What identifies one acquisition: the request, and who sent it. */
-interface AuthenticatedRequest {
+export interface RequestIdentity {
   holder: string;
   requestId: string;
   principal?: string | undefined;
@@ -18,7 +18,7 @@ export const RING_SIZE = 8;
  * The name of a request in the record of its key, which no other request has
  * (docs/protocols/records.md#the-record-of-a-key).
  */
-export function requestName({ holder, requestId, principal = '' }: AuthenticatedRequest): string {
+export function nameOfRequest({ holder, requestId, principal = '' }: RequestIdentity): string {
   const identity = JSON.stringify([holder, requestId, principal]);
   return hash('sha256', identity, 'base64url').slice(0, 16);
 }
@@ -27,16 +27,17 @@ export function requestName({ holder, requestId, principal = '' }: Authenticated
  * The `lease_version` of a key that Holdfast holds. A third-party client reads such a record as the lease of another
  * client.
  */
-export const OURS = 'holdfast';
+export const HOLDFAST_VERSION = 'holdfast';
 
 /**
  * The path of the entry of an exclusive holder. It is always the same, so a write can replace an expired holder without
  * a read.
  */
-export const ALONE = 'h';
+export const EXCLUSIVE_PATH = 'h';
 
-/** The path of an entry: the attribute that stores it. @param name the name of the request */
-export const pathOf = (name: string, isAlone: boolean): string => (isAlone ? ALONE : `h${name}`);
+/** The path of an entry: the attribute that stores it. @param requestName the name of the request */
+export const pathOf = (requestName: string, isExclusive: boolean): string =>
+  isExclusive ? EXCLUSIVE_PATH : `h${requestName}`;
 
 /** The attribute that stores the fence of a shared holder. An exclusive holder has the fence of the record. */
 export const fencePathOf = (path: string): string => path.replace(/^h/, 'f');
@@ -53,26 +54,26 @@ export interface Proof {
  * The last character of the id of a grant that was made while others were in line. In the lease id, the
  * ticket of the grant follows, for a quick release.
  */
-export const IN_LINE = '+';
+export const IN_LINE_SUFFIX = '+';
 
 export const leaseIdOf = ({ name, path, id, ticket = '' }: Proof & { ticket?: string | undefined }): string =>
-  path === ALONE ? `e.${name}.${id}${id.endsWith(IN_LINE) ? ticket : ''}` : `p.${name}.${id}`;
+  path === EXCLUSIVE_PATH ? `e.${name}.${id}${id.endsWith(IN_LINE_SUFFIX) ? ticket : ''}` : `p.${name}.${id}`;
 
 const SHARED_ID = /^p\.([\w-]{16})\.([\da-f-]{36})$/;
-const ALONE_ID = /^[eo]\.([\w-]{16})\.([\da-f-]{36}\+?)(?:(?<=\+)[\w-]*)?$/;
+const EXCLUSIVE_ID = /^[eo]\.([\w-]{16})\.([\da-f-]{36}\+?)(?:(?<=\+)[\w-]*)?$/;
 
 /**
  * @returns undefined for an id that this service cannot have issued. Check every id: its parts become names of
  * attributes
  */
 export function proofOf(leaseId: string): Proof | undefined {
-  const isAlone = !leaseId.startsWith('p.');
-  const [, name, id] = (isAlone ? ALONE_ID : SHARED_ID).exec(leaseId) ?? [];
-  return name && id ? { name, path: pathOf(name, isAlone), id } : undefined;
+  const isExclusive = !leaseId.startsWith('p.');
+  const [, name, id] = (isExclusive ? EXCLUSIVE_ID : SHARED_ID).exec(leaseId) ?? [];
+  return name && id ? { name, path: pathOf(name, isExclusive), id } : undefined;
 }
 
 /** The ticket in the lease id of an exclusive grant that was made while others were in line. */
-export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split(IN_LINE)[1];
+export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split(IN_LINE_SUFFIX)[1];
 
 /** The value of a slot of the ring without a request, or without a fence. */
 const NONE = '-';
@@ -97,10 +98,10 @@ const SHIFTED = RING_INDEXES.flatMap((slot) =>
  * (docs/protocols/locks.md#release).
  * @param brokenFence the fence of the grant, if an operator breaks it
  */
-export const remember = (name: string, brokenFence?: number): { set: string[]; values: Item } => ({
+export const remember = (requestName: string, brokenFence?: number): { set: string[]; values: Item } => ({
   set: SHIFTED,
   values: {
-    ...{ ':name': text(name), ':none': text(NONE) },
+    ...{ ':name': text(requestName), ':none': text(NONE) },
     ':how': brokenFence === undefined ? text(NONE) : integer(brokenFence),
   },
 });
@@ -120,36 +121,36 @@ export const EXCLUSIVE_WEIGHT = 1_000_000;
 export const MAX_DATA_BYTES = 256;
 
 /** The prefix of the stored keys of `once` (docs/protocols/once.md#record). Callers cannot acquire these keys. */
-export const ONCE_ROWS = 'holdfast:once:';
+export const ONCE_KEY_PREFIX = 'holdfast:once:';
 
 /** The prefix of the stored keys of rates (docs/protocols/rates.md#record). Callers cannot acquire these keys. */
 export const RATE_ROWS = 'holdfast:rate:';
 
 /** The prefix of the lease ids of `once`, by which heartbeat and release find the record. */
-export const ONCE_IDS = 'o.';
+export const ONCE_LEASE_ID_PREFIX = 'o.';
 
 /**
  * Whether the record is one of `once`, which remembers a slot after the grant has ended. No write may make such a
  * record expire earlier: the part `u` of its entry is not the ttl, but the time from a write until DynamoDB may delete
  * the record.
  */
-export const isOnceRecord = (key: string): boolean => key.startsWith(ONCE_ROWS);
+export const isOnceRecord = (key: string): boolean => key.startsWith(ONCE_KEY_PREFIX);
 
 /** Whether the record is one of `once` or of a rate. Lists of keys leave such records out. */
-export const isOfAnotherKind = (key: string): boolean => isOnceRecord(key) || key.startsWith(RATE_ROWS);
+export const isOnceOrRateRecord = (key: string): boolean => isOnceRecord(key) || key.startsWith(RATE_ROWS);
 
 /** What readers see of the grant of the last exclusive holder. */
 export interface LastTerms {
   acquiredAt: number | undefined;
   expiresAt: number | undefined;
-  beatAt: number | undefined;
+  heartbeatAt: number | undefined;
   brokenAt: number | undefined;
   data: Json | undefined;
 }
 
 /** The last exclusive holder. Its entry stays after the end of the grant, without `i` and `v`. */
 export function lastHolderOf(item: Item): EndedGrant | undefined {
-  const map = item[ALONE]?.M;
+  const map = item[EXCLUSIVE_PATH]?.M;
   const [holder, how] = [map?.h?.S, ENDINGS.find((known) => known === map?.p?.S)];
   const [fence, freedAt] = [number(item, 'fence'), number(item, 'freed_at')];
   if (!map || map.i !== undefined || holder === undefined || how === undefined || fence === undefined) return undefined;
@@ -164,9 +165,9 @@ export function lastHolderOf(item: Item): EndedGrant | undefined {
 
 /** The terms of the last exclusive grant. If an operator broke it with `wait`, `brokenAt` may be before its end. */
 export function lastTermsOf(item: Item): LastTerms | undefined {
-  const map = item[ALONE]?.M;
+  const map = item[EXCLUSIVE_PATH]?.M;
   if (!map || map.i !== undefined) return undefined;
   const brokenAt = number(map, 's') ?? (map.p?.S === 'broken' ? number(item, 'freed_at') : undefined);
-  const [acquiredAt, expiresAt, beatAt] = ['a', 'e', 'b'].map((part) => number(map, part));
-  return { acquiredAt, expiresAt, beatAt, brokenAt, data: jsonOfText(map.d?.S) };
+  const [acquiredAt, expiresAt, heartbeatAt] = ['a', 'e', 'b'].map((part) => number(map, part));
+  return { acquiredAt, expiresAt, heartbeatAt, brokenAt, data: jsonOfText(map.d?.S) };
 }

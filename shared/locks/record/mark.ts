@@ -87,7 +87,7 @@ const MOVED = ['moved', 'moved_by'];
  * The attributes that a write removes if it serves the moved waiter, or if that waiter is gone.
  * @param moved the moved waiter on record, if there is one
  */
-export const movedNoMore = (moved: string | undefined): string[] => (moved === undefined ? [] : MOVED);
+export const movedToRemove = (moved: string | undefined): string[] => (moved === undefined ? [] : MOVED);
 
 /** No waiter has been moved. Needed by a write that serves the earliest waiter without reading the record. */
 export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)' };
@@ -122,7 +122,7 @@ export const removedMark = (
   const gone = MARK_ATTRIBUTES.filter((name) => !(name in kept || (replaces && name === 'latest')));
   return {
     set: Object.keys(kept).map((name) => `${name} = :${name}`),
-    remove: [...gone, ...movedNoMore(moved)],
+    remove: [...gone, ...movedToRemove(moved)],
     values: Object.fromEntries(Object.entries(kept).map(([name, value]) => [`:${name}`, value])),
   };
 };
@@ -145,7 +145,7 @@ interface MarkOptions {
  * line empty can only remove the mark that it read.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function mark(
+export function writeMark(
   dependencies: LeaseDependencies,
   { key, condition, ticket, first, left = 0, addedParts = {} }: MarkOptions,
   call: Call,
@@ -207,7 +207,7 @@ interface JoinMarkOptions {
   /** Whether the arrivals count the waiter already, because its call asks again. */
   isCounted?: boolean;
   /** Whether the call already has its waiter in line, and only puts a lost mark back. */
-  isBack?: boolean;
+  restoresMark?: boolean;
   /** Whether the write demands that the key has a mark. */
   isMarked?: boolean | undefined;
   /** Whether the caller sleeps, and so does not poll by itself. */
@@ -231,23 +231,31 @@ export interface ReplacePart {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, isBack = false, isCounted = isBack, isMarked: mustBeMarked = false, ...how }: JoinMarkOptions,
+  {
+    key,
+    name,
+    ticket,
+    restoresMark = false,
+    isCounted = restoresMark,
+    isMarked: mustBeMarked = false,
+    ...how
+  }: JoinMarkOptions,
   call: Call,
 ): Promise<Written> {
-  const mayJoin = isBack ? isUnmarked : isNotRemembered(name);
+  const mayJoin = restoresMark ? isUnmarked : isNotRemembered(name);
   const { isAsleep = false, replacing } = how;
-  const marks = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
-  const isNewest = replacing ? [replacing.condition] : [];
+  const markConditions = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
+  const newestConditions = replacing ? [replacing.condition] : [];
   const first = isAsleep ? {} : { first: [ticket] };
   const left = Number(isCounted) + Number(replacing?.replaces ?? false);
-  for (let ownEntry = hasNoEntry(name); ; ) {
-    const condition = all(ownEntry, mayJoin, ...marks, ...isNewest);
+  for (let entryCondition = hasNoEntry(name); ; ) {
+    const condition = all(entryCondition, mayJoin, ...markConditions, ...newestConditions);
     const arrival = { key, condition, ticket, ...first, left, addedParts: replacing?.addedParts };
-    const marked = await mark(dependencies, arrival, call);
+    const marked = await writeMark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);
-    const isOver = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
+    const isOver = restoresMark ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
     if (marked.won || isOver || !entry || ownGrantOf(marked.record, name, dependencies.clock.now())) return marked;
     // The request has an expired grant, which does not keep it from the line.
-    ownEntry = isEntryAsSeen(entry);
+    entryCondition = isEntryAsSeen(entry);
   }
 }

@@ -2,8 +2,8 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../../aws/attributes.ts';
 import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { ALONE, IN_LINE, pathOf } from './identity.ts';
-import { type HolderEntry, isAloneIn, type NewGrant } from './record.ts';
+import { EXCLUSIVE_PATH, IN_LINE_SUFFIX, pathOf } from './identity.ts';
+import { type HolderEntry, isExclusiveGrant, type NewGrant } from './record.ts';
 
 const endedAttribute = ({ holder, fence, ended, at }: EndedGrant): AttributeValue => ({
   M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
@@ -13,12 +13,12 @@ const endedAttribute = ({ holder, fence, ended, at }: EndedGrant): AttributeValu
 export function entryItem(
   entry: Omit<
     HolderEntry,
-    'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy' | 'newer'
+    'fence' | 'heartbeatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy' | 'newer'
   > &
     Pick<EntryTerms, 'hasPrevious' | 'staysSeconds'>,
 ): AttributeValue {
   const { name, path, id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const isAlone = path === ALONE;
+  const isExclusive = path === EXCLUSIVE_PATH;
   const { data, execution, target, graceMs, bound, ticket, previous, metNoFence, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
@@ -28,14 +28,14 @@ export function entryItem(
       h: text(holder),
       ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
       ...(data !== undefined && { d: text(JSON.stringify(data)) }),
-      ...(isAlone && { m: text(name), u: integer(entry.staysSeconds ?? Math.ceil(ttlMs / 1000)) }),
-      ...(execution !== undefined && !isAlone && { x: text(execution) }),
+      ...(isExclusive && { m: text(name), u: integer(entry.staysSeconds ?? Math.ceil(ttlMs / 1000)) }),
+      ...(execution !== undefined && !isExclusive && { x: text(execution) }),
       ...(target !== undefined && { y: text(target) }),
       ...(graceMs && { n: integer(graceMs) }),
       ...(bound && { z: { BOOL: true } }),
       ...(ticket !== undefined && { k: text(ticket) }),
-      ...(previous && !isAlone && { q: endedAttribute(previous) }),
-      ...((previous || entry.hasPrevious) && isAlone && { q: { BOOL: true } }),
+      ...(previous && !isExclusive && { q: endedAttribute(previous) }),
+      ...((previous || entry.hasPrevious) && isExclusive && { q: { BOOL: true } }),
       ...(metNoFence && { f: { BOOL: true } }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
       ...(limitBefore !== undefined && { l: integer(limitBefore) }),
@@ -62,9 +62,9 @@ export function entryOfNew(
 ) {
   const { name, ttlMs, limit: _, room: __, ...terms } = grant;
   const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const isAlone = isAloneIn(grant);
-  const path = pathOf(name, isAlone);
-  const [id, version] = [`${ids.uuid()}${hasOthers && isAlone ? IN_LINE : ''}`, ids.uuid()];
+  const isExclusive = isExclusiveGrant(grant);
+  const path = pathOf(name, isExclusive);
+  const [id, version] = [`${ids.uuid()}${hasOthers && isExclusive ? IN_LINE_SUFFIX : ''}`, ids.uuid()];
   const item = entryItem({ ...terms, name, path, id, version, metNoFence, hasPrevious, staysSeconds, ...times });
   return { name, path, id, version, item };
 }

@@ -7,7 +7,7 @@ import { canNotify, logGrant, measureHandOff, NOTIFY_MS, type Notified, sendMess
 import type { WaitingTask } from '../line/waiters.ts';
 import { isEntryAsSeen } from './conditions.ts';
 import { renew, setting } from './continuing-grants.ts';
-import { ALONE } from './identity.ts';
+import { EXCLUSIVE_PATH } from './identity.ts';
 import { grantView, sharedTerms } from './outcomes.ts';
 import { type HolderEntry, isBound, isUnnotified, type KeyRecord } from './record.ts';
 import { updateKey } from './requests.ts';
@@ -128,6 +128,6 @@ const answerFor = (
 ) => ({
   ...grantView(nameWithin(namespace, key), entry, now),
   previous: previousView(entry.previous),
-  ...(entry.path !== ALONE &&
+  ...(entry.path !== EXCLUSIVE_PATH &&
     sharedTerms(entry, { used, limit: permit?.limit ?? null, limitBefore: entry.limitBefore })),
 });

@@ -1,6 +1,6 @@
 import { instant, isInstant } from '../../surroundings/clock.ts';
 import type { LeaseGrant, Mode } from '../calls/types.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
 import { type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
 // Answers to callers that acquire or hold a key. For refusals see refusals.ts, and for readers views.ts.
@@ -14,10 +14,10 @@ export interface HolderView {
   expiresAt: string | null;
 }
 
-const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
-const modeOfWeight = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
+const isExclusiveWeight = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
+const modeOfWeight = (weight: number): Mode => (isExclusiveWeight(weight) ? 'exclusive' : 'shared');
 /** The weight that readers see. An exclusive holder, which outweighs every limit on record, has the weight 1 there. */
-export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);
+export const weightShown = (weight: number): number => (isExclusiveWeight(weight) ? 1 : weight);
 
 export const instantOrNull = (epochMs: number | undefined): string | null =>
   epochMs !== undefined && isInstant(epochMs) ? instant(epochMs) : null;
@@ -63,7 +63,8 @@ export const thirdPartyView = ({ endsAt }: ThirdParty): HolderView => ({
   expiresAt: instantOrNull(endsAt),
 });
 
-const wasAlone = ({ entries, last, thirdParty }: KeyRecord): boolean =>
-  thirdParty !== undefined || last !== undefined || entries.some(({ path }) => path === ALONE);
+const wasLastExclusive = ({ entries, last, thirdParty }: KeyRecord): boolean =>
+  thirdParty !== undefined || last !== undefined || entries.some(({ path }) => path === EXCLUSIVE_PATH);
 
-export const limitOf = (record: KeyRecord): number | null => (wasAlone(record) ? null : (record.lastLimit ?? null));
+export const limitOf = (record: KeyRecord): number | null =>
+  wasLastExclusive(record) ? null : (record.lastLimit ?? null);

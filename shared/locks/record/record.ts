@@ -5,11 +5,20 @@ import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
 import { ENDINGS, type EndedGrant, parseEnded, type Replace } from '../calls/types.ts';
 import { type Cap, parseCap } from './capped.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastHolderOf, lastTermsOf, RING_INDEXES } from './identity.ts';
+import {
+  EXCLUSIVE_PATH,
+  EXCLUSIVE_WEIGHT,
+  type LastTerms,
+  lastHolderOf,
+  lastTermsOf,
+  RING_INDEXES,
+} from './identity.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
+  /** The name of the request on the record (`nameOfRequest`). */
   name: string;
+  /** The attribute that stores this entry (`pathOf`). */
   path: string;
   /** The secret in the lease id. */
   id: string;
@@ -19,7 +28,7 @@ export interface HolderEntry {
   ttlMs: number;
   acquiredAt: number;
   /** When the grant was made or last extended: `expiresAt - ttlMs`. */
-  beatAt: number;
+  heartbeatAt: number;
   weight: number;
   fence: number;
   data?: Json | undefined;
@@ -134,7 +143,7 @@ export interface KeyRecord {
   usedBefore: number | undefined;
   /** When a call last looked at the executions of holders, and the lowest fence of the last execution in that look. */
   lookedAt: number | undefined;
-  lookedTo: number | undefined;
+  lookedToFence: number | undefined;
   /** When the latest delayed repair starts (../line/delayed-repair.ts). */
   repairAt: number | undefined;
   /** A hint: how many of the arrivals have left. Without a mark, minus the number of callers that may come back. */
@@ -205,7 +214,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     freedBefore: number(item, 'freed_before'),
     usedBefore: number(item, 'used_before'),
     lookedAt: number(item, 'looked_at'),
-    lookedTo: number(item, 'looked_to'),
+    lookedToFence: number(item, 'looked_to'),
     repairAt: number(item, 'repair_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
@@ -226,7 +235,7 @@ function thirdPartyOf(item: Item): ThirdParty | undefined {
 
 /** How long the last turn took. At least 0: if two clocks differ, a turn may seem to end before it began. */
 function lastTurnMs(item: Item): number | undefined {
-  const entry = item[ALONE]?.M;
+  const entry = item[EXCLUSIVE_PATH]?.M;
   const isReleased = entry?.p?.S === 'released';
   const turnMs = isReleased ? Number(item.freed_at?.N) - Number(entry.a?.N) : number(item, 'turn_ms');
   return turnMs === undefined ? undefined : Math.max(0, turnMs);
@@ -234,19 +243,19 @@ function lastTurnMs(item: Item): number | undefined {
 
 /** The record itself has the fence and the execution of an exclusive holder. An index finds it by the execution. */
 function parseAlone(item: Item): [HolderEntry] | undefined {
-  const map = item[ALONE]?.M;
+  const map = item[EXCLUSIVE_PATH]?.M;
   const name = map?.m?.S;
-  const entry = name && parseEntry({ name, path: ALONE }, map, number(item, 'fence'));
+  const entry = name && parseEntry({ name, path: EXCLUSIVE_PATH }, map, number(item, 'fence'));
   const metNoFence = map?.f?.BOOL === true;
   return entry ? [{ ...entry, execution: item.execution?.S, previous: previousIn(item), metNoFence }] : undefined;
 }
 
 /** The holder before an exclusive grant. Without `q`, the attributes are left over from an earlier grant. */
-const previousIn = (item: Item): EndedGrant | undefined => (item[ALONE]?.M?.q ? parseEnded(item) : undefined);
+const previousIn = (item: Item): EndedGrant | undefined => (item[EXCLUSIVE_PATH]?.M?.q ? parseEnded(item) : undefined);
 
 /** The request of the last exclusive holder, which its entry remembers in place of the ring. */
 function lastRequest(item: Item): KeyRecord['ring'] {
-  const map = item[ALONE]?.M;
+  const map = item[EXCLUSIVE_PATH]?.M;
   if (!map?.m || map.i) return [];
   return [{ name: map.m.S, broken: map.p?.S === 'broken' ? number(item, 'fence') : undefined }];
 }
@@ -257,15 +266,15 @@ function parseEntry(
   fence: number | undefined,
 ): HolderEntry | undefined {
   const [id, version, holder] = [map?.i?.S, map?.v?.S, map?.h?.S];
-  const [expiresAt, beatAt, ttlMs, acquiredAt, weight] = ['e', 'b', 't', 'a', 'w'].map((part) =>
+  const [expiresAt, heartbeatAt, ttlMs, acquiredAt, weight] = ['e', 'b', 't', 'a', 'w'].map((part) =>
     number(map ?? {}, part),
   );
-  const isFull = [expiresAt, beatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
+  const isFull = [expiresAt, heartbeatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
   if (!isFull || fence === undefined || weight === undefined) return undefined;
   if (id === undefined || version === undefined || holder === undefined) return undefined;
-  const times = { expiresAt, ttlMs, acquiredAt, beatAt } as Pick<
+  const times = { expiresAt, ttlMs, acquiredAt, heartbeatAt } as Pick<
     HolderEntry,
-    'expiresAt' | 'ttlMs' | 'acquiredAt' | 'beatAt'
+    'expiresAt' | 'ttlMs' | 'acquiredAt' | 'heartbeatAt'
   >;
   const terms = { data: jsonOfText(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
@@ -329,12 +338,12 @@ export function unusable(
   return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000, ...(cause !== undefined && { cause }) });
 }
 
-export const entryOf = ({ entries }: KeyRecord, name: string): HolderEntry | undefined =>
-  entries.find((entry) => entry.name === name);
+export const entryOf = ({ entries }: KeyRecord, requestName: string): HolderEntry | undefined =>
+  entries.find((entry) => entry.name === requestName);
 
 /** The request's current grant: not ending, and not expired unless the request has yet to claim it. */
-export function ownGrantOf(record: KeyRecord, name: string, now: number): HolderEntry | undefined {
-  const ownEntry = entryOf(record, name);
+export function ownGrantOf(record: KeyRecord, requestName: string, now: number): HolderEntry | undefined {
+  const ownEntry = entryOf(record, requestName);
   return ownEntry && !ownEntry.isEnding && (ownEntry.claimTtlMs !== undefined || ownEntry.expiresAt > now)
     ? ownEntry
     : undefined;
@@ -345,10 +354,10 @@ export const byEnd = (one: HolderEntry, other: HolderEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 
 /** How the request's grant ended, if the record remembers that, or why it is ending. */
-export function endOfRequest(record: KeyRecord, name: string): 'released' | 'broken' | 'superseded' | undefined {
-  const entry = entryOf(record, name);
+export function endOfRequest(record: KeyRecord, requestName: string): 'released' | 'broken' | 'superseded' | undefined {
+  const entry = entryOf(record, requestName);
   if (entry?.isEnding) return whyEnding(entry);
-  const slot = record.ring.find((remembered) => remembered.name === name);
+  const slot = record.ring.find((remembered) => remembered.name === requestName);
   return slot?.broken === undefined && slot?.newer === undefined ? slot && 'released' : whyEnding(slot);
 }
 
@@ -357,6 +366,7 @@ export const whyEnding = ({ newer }: Pick<HolderEntry, 'newer'>): 'broken' | 'su
   newer === undefined ? 'broken' : 'superseded';
 
 export interface NewGrant {
+  /** The name of the request on the record (`nameOfRequest`). */
   name: string;
   holder: string;
   ttlMs: number;
@@ -380,4 +390,4 @@ export interface NewGrant {
   replace?: Replace | undefined;
 }
 
-export const isAloneIn = ({ weight }: Pick<NewGrant, 'weight'>): boolean => weight >= EXCLUSIVE_WEIGHT;
+export const isExclusiveGrant = ({ weight }: Pick<NewGrant, 'weight'>): boolean => weight >= EXCLUSIVE_WEIGHT;

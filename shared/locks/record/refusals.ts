@@ -3,10 +3,10 @@ import type { LostReason } from '../calls/types.ts';
 import { ASK_EVERY_MS } from '../dependencies.ts';
 import { capAt, capView, isBinding } from './capped.ts';
 import { heldText } from './held-text.ts';
-import { ALONE } from './identity.ts';
+import { EXCLUSIVE_PATH } from './identity.ts';
 import { holderView, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
 import { byEnd, endOfRequest, type HolderEntry, isBound, type KeyRecord } from './record.ts';
-import { type RoomRequest, roomAt, weightInUse } from './room.ts';
+import { type RoomRequest, roomFreeFrom, weightInUse } from './room.ts';
 
 // Why a caller does not get a key, or has lost it. A call that gets the key does not load this file.
 
@@ -18,7 +18,7 @@ const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
 const MAX_NAMED_HOLDERS = 10;
 
 interface HeldBy {
-  asked: RoomRequest & { limit: number | null };
+  request: RoomRequest & { limit: number | null };
   now: number;
   clockSkewMs: number;
 }
@@ -27,15 +27,15 @@ interface HeldBy {
  * The error LeaseHeld. Its `holder`, `fence` and `expiresAt` belong to the grant that expires next, or to an expired
  * grant if all have expired.
  */
-export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy): HoldfastError {
+export function leaseHeld(record: KeyRecord, { request, now, clockSkewMs }: HeldBy): HoldfastError {
   const { entries, thirdParty, key, mark } = record;
   const byExpiry = entries.toSorted(byNextEnd(now));
   const shown = byExpiry.slice(0, MAX_NAMED_HOLDERS).map(holderView);
   const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
   const current = capAt(record, { now, clockSkewMs });
-  const cap = current && isBinding(current, [asked]) ? current : undefined;
-  const roomFrom = roomAt(record, asked, clockSkewMs);
+  const cap = current && isBinding(current, [request]) ? current : undefined;
+  const roomFrom = roomFreeFrom(record, request, clockSkewMs);
   // If no end on record makes room, others took the room a moment ago, and may have left it again.
   const roomInMs = Number.isFinite(roomFrom) ? Math.max(1, roomFrom - now) : cap ? CAPPED_MS : 1000;
   const fields = {
@@ -44,12 +44,12 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
     fence,
     expiresAt,
     used: weightShown(weightInUse(record, { now, clockSkewMs })),
-    limit: asked.limit ?? limitOf(record),
+    limit: request.limit ?? limitOf(record),
     holders,
   };
   const [first] = byExpiry;
   const text = heldText({
-    ...{ ...fields, cap, askedLimit: asked.limit, isBound: first !== undefined && isBound(first) },
+    ...{ ...fields, cap, askedLimit: request.limit, isBound: first !== undefined && isBound(first) },
     refusedDespiteRoom: roomFrom > now ? undefined : mark === undefined ? 'free' : 'line',
   });
   return new HoldfastError('LeaseHeld', text, {
@@ -73,7 +73,7 @@ export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 
   if (how) return how;
   const { ended = 'expired' } = record.last ?? {};
   const hadOther = ended !== 'expired' && ended !== 'executionEnded';
-  const isTaken = path === ALONE && (record.entries.length > 0 || hadOther || record.thirdParty !== undefined);
+  const isTaken = path === EXCLUSIVE_PATH && (record.entries.length > 0 || hadOther || record.thirdParty !== undefined);
   return isTaken ? 'taken' : 'unknown';
 }
 
@@ -83,7 +83,7 @@ export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 
  */
 export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
   const wasEndedByOthers = reason === 'broken' || reason === 'superseded';
-  const holder = wasEndedByOthers ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
+  const holder = wasEndedByOthers ? undefined : record?.entries.find(({ path }) => path === EXCLUSIVE_PATH)?.holder;
   const detail =
     reason === 'cancelled'
       ? 'an operator cancelled the waiter, or the caller withdrew it'

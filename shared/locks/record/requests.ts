@@ -6,7 +6,7 @@ import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { ALONE, isOnceRecord, remember } from './identity.ts';
+import { EXCLUSIVE_PATH, isOnceRecord, remember } from './identity.ts';
 import { type KeyRecord, parseKey, unusable } from './record.ts';
 import { type HowEnded, isRemembered } from './room.ts';
 
@@ -166,13 +166,13 @@ export const isSlowWrite = (triedAt: number, now: number): boolean => now - trie
 
 /** The TTL attribute after a write that sets the expiry of an entry. */
 export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>
-  path === ALONE ? secondsAttribute(expiresAt) : ttlAfter(now);
+  path === EXCLUSIVE_PATH ? secondsAttribute(expiresAt) : ttlAfter(now);
 
 /**
  * The attribute that stores the execution of a holder. An index finds exclusive holders by it. Shared holders are found
  * by the rows of executions (../executions/execution-rows.ts).
  */
-export const executionAt = (path: string): string => (path === ALONE ? 'execution' : '#h.x');
+export const executionAt = (path: string): string => (path === EXCLUSIVE_PATH ? 'execution' : '#h.x');
 
 interface ExclusiveEnd {
   key: string;
@@ -191,7 +191,7 @@ export const ringAfter = ({ entry, how }: Pick<ExclusiveEnd, 'how' | 'entry'>): 
  * last holder, for readers and for the next grant. The part uses the value `:now`.
  * @param alias the name that the update has for the entry
  */
-export function endAlone(
+export function endExclusive(
   { fenceRetentionSeconds }: Pick<LeaseDependencies, 'fenceRetentionSeconds'>,
   { key, entry, how, operator, now }: ExclusiveEnd,
   alias = '#h',
@@ -211,7 +211,7 @@ export function endAlone(
       ...(isForgotten ? [`${alias}.h`] : []),
       ...(isRemembered(how) ? [] : [`${alias}.m`]),
     ],
-    names: { [alias]: ALONE },
+    names: { [alias]: EXCLUSIVE_PATH },
     values: {
       ...{ ':now': integer(now), ...retention },
       ...(!isForgotten && { ':ended': text(how) }),

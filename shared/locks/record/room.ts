@@ -6,6 +6,7 @@ import { EXCLUSIVE_WEIGHT } from './identity.ts';
 import { byEnd, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from './record.ts';
 
 export interface RoomRequest {
+  /** The name of the request on the record (`nameOfRequest`). */
   name: string;
   weight: number;
   /** How much weight may be in use before the grant, if there is no cap. */
@@ -16,7 +17,7 @@ export const weightOf = (entries: readonly HolderEntry[]): number =>
   entries.reduce((sum, { weight }) => sum + weight, 0);
 
 /** The first millisecond at which another grant may replace an entry. */
-export const takeoverAt = ({ expiresAt }: HolderEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
+export const takeOverAt = ({ expiresAt }: HolderEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
 
 /** The first millisecond at which a grant may replace the lease of a third-party client. */
 const thirdPartyUntil = ({ thirdParty }: Pick<KeyRecord, 'thirdParty'>, clockSkewMs: number): number =>
@@ -45,17 +46,17 @@ const inTakeOverOrder = ({ entries }: KeyRecord, ownEntry: HolderEntry | undefin
  */
 export function entriesToEnd(
   record: KeyRecord,
-  asked: RoomRequest,
+  request: RoomRequest,
   { now, clockSkewMs }: Moment,
 ): HolderEntry[] | undefined {
   const used = weightInUse(record, { now, clockSkewMs });
-  const room = roomUnder(capAt(record, { now, clockSkewMs }), asked);
-  const ownEntry = entryOf(record, asked.name);
-  if (ownEntry && takeoverAt(ownEntry, clockSkewMs) > now) return undefined;
+  const room = roomUnder(capAt(record, { now, clockSkewMs }), request);
+  const ownEntry = entryOf(record, request.name);
+  if (ownEntry && takeOverAt(ownEntry, clockSkewMs) > now) return undefined;
   const ended: HolderEntry[] = [];
   for (const entry of inTakeOverOrder(record, ownEntry)) {
     const isNeeded = entry === ownEntry || used - weightOf(ended) > room;
-    if (isNeeded && takeoverAt(entry, clockSkewMs) <= now) ended.push(entry);
+    if (isNeeded && takeOverAt(entry, clockSkewMs) <= now) ended.push(entry);
   }
   return used - weightOf(ended) > room ? undefined : ended;
 }
@@ -64,23 +65,23 @@ export function entriesToEnd(
  * When there will be room for a request: when enough grants have expired, or the cap has ended, provided that no holder
  * extends its grant. Infinite if that never makes enough room.
  */
-export function roomAt(record: KeyRecord, asked: RoomRequest, clockSkewMs: number): number {
+export function roomFreeFrom(record: KeyRecord, request: RoomRequest, clockSkewMs: number): number {
   const { cap } = record;
-  const roomFrom = roomWithin(record, asked, clockSkewMs);
+  const roomFrom = roomFreeUnder(record, request, clockSkewMs);
   if (!cap) return roomFrom;
-  const capped = roomWithin(record, { ...asked, room: roomUnder(cap, asked) }, clockSkewMs);
+  const capped = roomFreeUnder(record, { ...request, room: roomUnder(cap, request) }, clockSkewMs);
   return Math.min(capped, Math.max(roomFrom, capEndsAt(cap, clockSkewMs)));
 }
 
-function roomWithin(record: KeyRecord, { name, room }: RoomRequest, clockSkewMs: number): number {
+function roomFreeUnder(record: KeyRecord, { name, room }: RoomRequest, clockSkewMs: number): number {
   const ownEntry = entryOf(record, name);
-  let roomFrom = ownEntry ? takeoverAt(ownEntry, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
+  let roomFrom = ownEntry ? takeOverAt(ownEntry, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
   let used = record.used - (ownEntry?.weight ?? 0);
   for (const entry of record.entries.toSorted(byEnd)) {
     if (used <= room) return roomFrom;
     if (entry === ownEntry) continue;
     used -= entry.weight;
-    roomFrom = Math.max(roomFrom, takeoverAt(entry, clockSkewMs));
+    roomFrom = Math.max(roomFrom, takeOverAt(entry, clockSkewMs));
   }
   return used <= room ? roomFrom : Number.POSITIVE_INFINITY;
 }
@@ -95,7 +96,7 @@ export interface GrantRequest extends Omit<NewGrant, 'ticket' | 'claimTtlMs' | '
  * The error for a duplicate call that asks for another weight or mode than the grant of its request
  * has. An answer with that grant would mislead it.
  */
-export const otherWeight = ({ weight }: GrantRequest, ownEntry: HolderEntry): HoldfastError | undefined =>
+export const otherWeightError = ({ weight }: GrantRequest, ownEntry: HolderEntry): HoldfastError | undefined =>
   ownEntry.weight === weight
     ? undefined
     : invalidRequest([
@@ -108,7 +109,7 @@ export const otherWeight = ({ weight }: GrantRequest, ownEntry: HolderEntry): Ho
 
 /** @throws HoldfastError InvalidRequest, as `otherWeight` */
 export function refuseOtherWeight(request: GrantRequest, ownEntry: HolderEntry): void {
-  const error = otherWeight(request, ownEntry);
+  const error = otherWeightError(request, ownEntry);
   if (error) throw error;
 }
 

@@ -217,7 +217,7 @@ describe('what is free', () => {
       version: 'v',
       holder: who,
     },
-    ...{ ttlMs: 9000, weight: 1, fence: 1, expiresAt: BEGIN + expiresMs, acquiredAt: BEGIN, beatAt: BEGIN },
+    ...{ ttlMs: 9000, weight: 1, fence: 1, expiresAt: BEGIN + expiresMs, acquiredAt: BEGIN, heartbeatAt: BEGIN },
   });
   const record = (ms: number, ...entries: ReturnType<typeof entryOf>[]): Effect => ({
     ...{ what: 'lock', ms, state: { ...NO_LOCK, used: entries.length, entries, isMarked: true } },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../shared/aws/dynamodb.ts';
-import { ALONE, EXCLUSIVE_WEIGHT } from '../../../shared/locks/record/identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT } from '../../../shared/locks/record/identity.ts';
 import type { HolderEntry } from '../../../shared/locks/record/record.ts';
 import {
   CAP_KEPT,
@@ -21,7 +21,14 @@ const KEY = 'w-p0';
 const command = (times: [number, number?], input: object) =>
   entry('capKey', { key: KEY, ...input }, times, 'ok', {}, { actor: 'operator' });
 const holder = (name: string, fence: number, weight = 1) =>
-  ({ name, id: name, holder: name, fence, weight, path: weight === EXCLUSIVE_WEIGHT ? ALONE : name }) as HolderEntry;
+  ({
+    name,
+    id: name,
+    holder: name,
+    fence,
+    weight,
+    path: weight === EXCLUSIVE_WEIGHT ? EXCLUSIVE_PATH : name,
+  }) as HolderEntry;
 /** A call, and the record after its write. */
 const left = (ms: number, entries: HolderEntry[], more: Partial<LockState> = {}, call = 'acquire') =>
   entry(

@@ -1,6 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { ALONE, requestName } from '../../../shared/locks/record/identity.ts';
+import { EXCLUSIVE_PATH, nameOfRequest } from '../../../shared/locks/record/identity.ts';
 import type { HolderEntry } from '../../../shared/locks/record/record.ts';
 import { permits } from '../../../verification/histories/capabilities/permits.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
@@ -14,7 +14,7 @@ const BESIDE = 'an exclusive holder never has another holder beside it';
 const check = (...history: Entry[]) => promises(permits.check(history, facts));
 
 const request = (who: string, more: object = {}) => ({ key: KEY, holder: who, requestId: who, ttlSeconds: 5, ...more });
-const nameOf = (who: string) => requestName({ holder: who, requestId: who });
+const nameOf = (who: string) => nameOfRequest({ holder: who, requestId: who });
 const leaseOf = (who: string, fence: number) => `p.${nameOf(who)}.${who}-${fence}`;
 
 /** A permit that is granted at `ms`, which is also its fence. The call lasts from 10 ms before that to 10 ms after it. */
@@ -130,7 +130,7 @@ const standing = (who: string, fence: number, more: Partial<HolderEntry> = {}): 
     weight: 1,
     fence,
   },
-  ...{ expiresAt: BEGIN + fence + 5000, acquiredAt: BEGIN + fence, beatAt: BEGIN + fence },
+  ...{ expiresAt: BEGIN + fence + 5000, acquiredAt: BEGIN + fence, heartbeatAt: BEGIN + fence },
   ...more,
 });
 
@@ -225,11 +225,11 @@ describe('the record', () => {
     expect(shown(a.expiresAt)).toEqual([]);
     expect(shown(null)).toEqual([promise]);
     expect(shown(a.expiresAt - facts.spreadMs)).toEqual([]);
-    expect(shown(a.expiresAt - 1, ALONE)).toContain(promise);
+    expect(shown(a.expiresAt - 1, EXCLUSIVE_PATH)).toContain(promise);
   });
 
   it('the record of a key has exclusive fences that are not behind the clock', () => {
-    const alone = { path: ALONE, weight: 1_000_000 };
+    const alone = { path: EXCLUSIVE_PATH, weight: 1_000_000 };
     const has = (fence: number) =>
       check(did('a', unanswered('a', 100, { limit: undefined }), left(100, [standing('a', 100, { ...alone, fence })])));
     expect(has(BEGIN + 100)).toEqual([]);
@@ -239,7 +239,7 @@ describe('the record', () => {
   it('the record of a key knows the last exclusive holder until the next grant', () => {
     const alone = (who: string, ms: number) =>
       standing(who, BEGIN + ms, {
-        ...{ path: ALONE, weight: 1_000_000 },
+        ...{ path: EXCLUSIVE_PATH, weight: 1_000_000 },
         acquiredAt: BEGIN + ms,
         expiresAt: BEGIN + ms + 5000,
       });
@@ -429,7 +429,7 @@ describe('effects', () => {
       {
         ReturnValues: 'ALL_OLD',
         UpdateExpression: 'SET #g0 = :g0, fence = :fence, used = :used, lease_version = :ours REMOVE mark',
-        ExpressionAttributeNames: { '#g0': ALONE },
+        ExpressionAttributeNames: { '#g0': EXCLUSIVE_PATH },
         ExpressionAttributeValues: {
           ':g0': map({ m: { S: name } }),
           ...{ ':fence': { N: '12' }, ':used': { N: '7' }, ':ours': { S: 'holdfast' } },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requestName } from '../../../shared/locks/record/identity.ts';
+import { nameOfRequest } from '../../../shared/locks/record/identity.ts';
 import { deadHolderGone } from '../../../verification/histories/capabilities/dead-holders.model.ts';
 import { asGrants } from '../../../verification/histories/capabilities/queue.model.ts';
 import {
@@ -43,7 +43,7 @@ const write = (who: string, ms: number, requestId = 'r') =>
         ...{
           what: 'grant',
           ms,
-          request: requestName({ holder: who, requestId }),
+          request: nameOfRequest({ holder: who, requestId }),
           fence: BEGIN + ms,
           leaseId: `${who}-${requestId}`,
         },
@@ -152,7 +152,7 @@ describe('callers behind bound holders', () => {
           ms: 1100,
           ticket: 't',
           deadline: BEGIN + 21_000,
-          request: requestName({ holder: 'a', requestId: 'r' }),
+          request: nameOfRequest({ holder: 'a', requestId: 'r' }),
         }),
       },
     );
@@ -167,7 +167,7 @@ describe('callers behind bound holders', () => {
         what: 'grant',
         ms: 3005,
         ticket: 't',
-        request: requestName({ holder: 'a', requestId: 'r' }),
+        request: nameOfRequest({ holder: 'a', requestId: 'r' }),
         fence: 1,
       }),
     },

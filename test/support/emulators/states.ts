@@ -24,7 +24,7 @@ const statusChanges: Trigger = {
 interface Settings {
   /** The handlers by name. Functions of serverless.yml keep its timeouts and triggers. */
   handlers?: Record<string, LambdaHandler>;
-  /** Handlers of functions that serverless.yml does not have. */
+  /** The triggers of functions that serverless.yml does not have, by the name of the function. */
   triggers?: Record<string, Trigger[]>;
   timeoutSeconds?: number;
   /** How long a second of a definition takes. */

@@ -4,9 +4,9 @@ import { serviceError } from './cuttable.ts';
 // Limits of DynamoDB that its emulator does not have (docs/histories.md#the-faults). The emulator has the others: keys, items, batches.
 
 /** The maximum size of the values of keys, in bytes. It applies to tables and indexes. */
-const MOST_BYTES = { HASH: 2048, RANGE: 1024 };
+const MAX_BYTES = { HASH: 2048, RANGE: 1024 };
 /** The maximum in one expression. DynamoDB does not say whether an assignment counts. Here it does. */
-const MOST_OPERATORS = 300;
+const MAX_OPERATORS = 300;
 const OPERATOR = /<>|<=|>=|[=<>+-]|\b(?:AND|OR|NOT|BETWEEN|IN)\b|\b\w+\s*\(/g;
 const ASSIGNMENT = /(#?\w+)\s*=\s*(:\w+)\s*(?=,|$|\b(?:SET|REMOVE|ADD|DELETE)\b)/g;
 
@@ -58,15 +58,15 @@ function writesOf(input: Write): Write[] {
 function excessOf(write: Write, definition: Definition | undefined): string | undefined {
   const expressions = [write.UpdateExpression, write.ConditionExpression, write.FilterExpression];
   for (const expression of expressions)
-    if ((expression?.match(OPERATOR)?.length ?? 0) > MOST_OPERATORS)
-      return `Invalid expression: The expression contains too many operators; limit: ${MOST_OPERATORS}`;
+    if ((expression?.match(OPERATOR)?.length ?? 0) > MAX_OPERATORS)
+      return `Invalid expression: The expression contains too many operators; limit: ${MAX_OPERATORS}`;
   const known = write.Item ?? { ...write.Key, ...assigned(write) };
   for (const { KeySchema: schema = [] } of definition?.GlobalSecondaryIndexes ?? []) {
     // An item without one of the attributes is not in the index.
     if (schema.some(({ AttributeName: name = '' }) => known[name] === undefined)) continue;
     for (const { AttributeName: name = '', KeyType: type = 'HASH' } of schema)
-      if (Buffer.byteLength(known[name]?.S ?? '') > MOST_BYTES[type])
-        return `One or more parameter values were invalid: Size of the ${type.toLowerCase()} key of a secondary index has exceeded the maximum size limit of ${MOST_BYTES[type]} bytes`;
+      if (Buffer.byteLength(known[name]?.S ?? '') > MAX_BYTES[type])
+        return `One or more parameter values were invalid: Size of the ${type.toLowerCase()} key of a secondary index has exceeded the maximum size limit of ${MAX_BYTES[type]} bytes`;
   }
   return undefined;
 }

@@ -93,12 +93,12 @@ export const resources = (
     contract: [],
   })[capability];
 
-export const ofType = (type: string, from: Template = template): [string, Resource][] =>
+export const resourcesOfType = (type: string, from: Template = template): [string, Resource][] =>
   Object.entries(from.Resources).filter(([, { Type }]) => Type === type);
 
 /** The functions of the service, without the change check of the deployment. */
 export const lambdas = (from?: Template) =>
-  ofType('AWS::Lambda::Function', from)
+  resourcesOfType('AWS::Lambda::Function', from)
     .filter(([id]) => !id.startsWith(CHANGE_CHECK))
     .map(([logicalId, { Properties }]) => ({
       logicalId,
@@ -107,7 +107,7 @@ export const lambdas = (from?: Template) =>
     }));
 
 export const roles = (from?: Template) => {
-  const byId = new Map(ofType('AWS::IAM::Role', from));
+  const byId = new Map(resourcesOfType('AWS::IAM::Role', from));
   return lambdas(from).map(({ name, FunctionName, Role }) => {
     const [id] = Role['Fn::GetAtt'];
     return { name, FunctionName, id, role: byId.get(id)?.Properties, statements: statements(byId.get(id)) };

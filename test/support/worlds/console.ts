@@ -10,7 +10,7 @@ import { call } from '../emulators/aws.ts';
 import { startApi } from '../stack/api.ts';
 import { commitWorld } from './commits.ts';
 import { expiryWorld, lease, N, S } from './expiry.ts';
-import { queueWorld } from './line.ts';
+import { lineWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
 import { onceHandlers } from './once.ts';
 import { rateHandlers } from './rates.ts';
@@ -29,7 +29,7 @@ function leaseOf(key: string, holder: string, expiresAt: number) {
 export async function consoleWorld() {
   const clock = systemClock;
   const [queue, commits, names] = await Promise.all([
-    queueWorld({ clock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 100 } }),
+    lineWorld({ clock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 100 } }),
     commitWorld({ clock }),
     nameserviceWorld({ clock }),
   ]);

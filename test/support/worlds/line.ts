@@ -36,7 +36,7 @@ const inputOfAcquire = acquireInput();
 export type Overrides = Partial<LeaseDependencies> & { clock?: Clock & Partial<Pick<ManualClock, 'advance'>> };
 
 /** Begins each test of a file without faults, and stops the world after the last test. */
-export function resetting({ requests, steps, messages }: Pick<QueueWorld, 'requests' | 'steps' | 'messages'>) {
+export function resetting({ requests, steps, messages }: Pick<LineWorld, 'requests' | 'steps' | 'messages'>) {
   afterAll(() => steps.stop());
   beforeEach(() => {
     requests.faultsOf = {};
@@ -47,13 +47,13 @@ export function resetting({ requests, steps, messages }: Pick<QueueWorld, 'reque
     messages.length = 0;
   });
 }
-type QueueWorld = Awaited<ReturnType<typeof queueWorld>>;
+type LineWorld = Awaited<ReturnType<typeof lineWorld>>;
 
 /**
  * The leases of leaseWorld, with a Step Functions that takes the messages to tasks.
  * @param overrides `clock` of the world does not move a clock of another kind
  */
-export async function queueWorld(overrides: Overrides = {}) {
+export async function lineWorld(overrides: Overrides = {}) {
   const steps = await startStepFunctions(() => moving.now());
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
   const world = await leaseWorld({ stepFunctions, ...overrides });
@@ -190,7 +190,7 @@ export async function queueWorld(overrides: Overrides = {}) {
 }
 
 /** Calls in line that poll at the same moments in each run. @param terms the terms of each call */
-export function steadyCalls({ dependencies }: Pick<QueueWorld, 'dependencies'>, terms: object = {}) {
+export function steadyCalls({ dependencies }: Pick<LineWorld, 'dependencies'>, terms: object = {}) {
   const { clock, ids } = dependencies;
   const asked = { ...terms, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
   /** A call with the same random number each time. With 0 it polls every 25 milliseconds from its arrival on. */
@@ -209,9 +209,9 @@ export function steadyCalls({ dependencies }: Pick<QueueWorld, 'dependencies'>, 
   };
 }
 
-/** queueWorld on a timeline, with steady calls. */
+/** lineWorld on a timeline, with steady calls. */
 export async function steadyLineWorld() {
   const timeline = new Timeline();
-  const world = await queueWorld({ clock: timeline });
+  const world = await lineWorld({ clock: timeline });
   return { ...world, timeline, ...steadyCalls(world) };
 }

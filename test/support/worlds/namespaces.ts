@@ -9,7 +9,7 @@ import { startApi } from '../stack/api.ts';
 import { ManualClock } from '../time/clock.ts';
 import { commitWorld } from './commits.ts';
 import { expiryWorld, newLocations } from './expiry.ts';
-import { queueWorld } from './line.ts';
+import { lineWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
 import { onceHandlers } from './once.ts';
 import { rateHandlers } from './rates.ts';
@@ -32,7 +32,7 @@ export async function namespaceWorld(authorizer?: Authorizer) {
   const locations = await newLocations();
   const clock = new ManualClock();
   const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = locations;
-  const leases = await queueWorld({ table: leasesTable, waitersTable, clock });
+  const leases = await lineWorld({ table: leasesTable, waitersTable, clock });
   const commits = await commitWorld({ table: commitsTable, bucket, clock });
   const names = await nameserviceWorld({ table: nameserviceTable, clock });
   const expiry = await expiryWorld({ locations, clock });

@@ -10,7 +10,7 @@ import { cancelWaiter } from '../../../shared/locks/calls/withdraw.ts';
 import { call } from '../emulators/aws.ts';
 import type { Task } from '../emulators/step-functions.ts';
 import { documented } from '../stack/contract.ts';
-import { type Overrides, queueWorld } from './line.ts';
+import { lineWorld, type Overrides } from './line.ts';
 import { rawKeys } from './permits.ts';
 
 const inputOfAcquire = acquireInput();
@@ -20,9 +20,9 @@ interface Proof {
   leaseId: string;
 }
 
-/** The permits of queueWorld, with a Step Functions that takes the messages to tasks. */
+/** The permits of lineWorld, with a Step Functions that takes the messages to tasks. */
 export async function permitLineWorld(overrides: Overrides = {}) {
-  const world = await queueWorld(overrides);
+  const world = await lineWorld(overrides);
   const { clock, dynamodb, requests, steps } = world;
   const dependencies = world.dependencies;
   const entered = documented('acquire', acquireOrPark(dependencies));

@@ -237,7 +237,7 @@ export function wholeForCallers(
 }
 
 /** Calls that come at once may all join. If the record takes too many waiters for gone, one arrival in 32 notices, or more often for a small quota. */
-const mostPlaces = (quota: number, underWay: number): number => quota + Math.min(32, Math.ceil(quota / 32)) + underWay;
+const maxPlaces = (quota: number, underWay: number): number => quota + Math.min(32, Math.ceil(quota / 32)) + underWay;
 
 export function quotaKept(history: readonly Entry[], key: string, quota: number): Violation[] {
   const places = new Map<string, number>();
@@ -252,7 +252,7 @@ export function quotaKept(history: readonly Entry[], key: string, quota: number)
         calledAt.moment < event.moment &&
         event.moment < Number(answeredAt?.moment ?? Number.POSITIVE_INFINITY),
     ).length;
-    if (places.size <= mostPlaces(quota, underWay)) continue;
+    if (places.size <= maxPlaces(quota, underWay)) continue;
     const detail = `${places.size} are in line, and the quota is ${quota}`;
     return [{ promise: QUOTA_KEPT, detail, entries: [event.entry] }];
   }

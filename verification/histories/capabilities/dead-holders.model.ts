@@ -17,7 +17,7 @@ const SURE_AFTER_MS = 60_000;
 /** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
 /** The most permits that a look at a key asks about. */
-const MOST_ASKED = 5;
+const MAX_ASKED = 5;
 
 interface Holder {
   holder: string | null;
@@ -121,7 +121,7 @@ export function deadHolderGone(
         (one) =>
           one.calledAt.ms > deadMs + spreadMs &&
           one.calledAt.ms + LOOKED_AFTER_MS <= seen.calledAt.ms &&
-          boundHoldersIn(one).length <= MOST_ASKED &&
+          boundHoldersIn(one).length <= MAX_ASKED &&
           !isDisturbed(one, history, { key, spreadMs }),
       );
       if (!want) continue;

@@ -1,4 +1,4 @@
-import { placeOf } from '../../../shared/locks/line/waiters.ts';
+import { placeKeyOf } from '../../../shared/locks/line/waiters.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -17,7 +17,7 @@ const DEAD_TASK_COSTS_NOTHING = 'a dead task costs the line minutes at most';
 /** How long a caller that has left keeps its position. */
 const KEEPS_PLACE_MS = 5000;
 /** How many rows one hand-off deletes. */
-const MOST_CLEARED = 10;
+const MAX_CLEARED = 10;
 /** After this time the schedule must have found that a task is dead. */
 const DEAD_FOR_MS = 180_000;
 
@@ -48,12 +48,12 @@ function rowsAt(history: readonly Entry[], key: string, moment: number): Row[] {
 /** The place of a caller that sleeps. It keeps others out while it is live. */
 function placed(rows: Map<string, Row>, event: ReturnType<typeof eventsOf>[number]): void {
   if (event.what === 'place')
-    rows.set(placeOf(event.ticket), {
+    rows.set(placeKeyOf(event.ticket), {
       ...{ ticket: event.ticket, request: event.request, entry: event.entry, deadline: event.keepUntil },
     });
-  const place = 'ticket' in event && event.ticket !== undefined ? rows.get(placeOf(event.ticket)) : undefined;
+  const place = 'ticket' in event && event.ticket !== undefined ? rows.get(placeKeyOf(event.ticket)) : undefined;
   if (event.what === 'extension' && place) place.deadline = event.keepUntil;
-  if (event.what === 'placeDeletion' || event.what === 'placeFlag') rows.delete(placeOf(event.ticket));
+  if (event.what === 'placeDeletion' || event.what === 'placeFlag') rows.delete(placeKeyOf(event.ticket));
 }
 
 /** Whether the row still counts by some clock. */
@@ -86,7 +86,7 @@ export function freeLeaseIsHad(
     if (body?.expiresAt !== null) return [];
     if (termsUnder(stateAt(writes, calledAt.moment), entry, { ms: calledAt.ms, spreadMs }).limit < 0) return [];
     const rows = rowsAt(history, key, calledAt.moment);
-    if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs))) return [];
+    if (rows.length > MAX_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs))) return [];
     const detail = `${entry.actor} was refused a free lease, with ${rows.length} rows in line that are over`;
     return [{ promise: FREE_IS_HAD, detail, entries: [entry] }];
   });
@@ -108,7 +108,7 @@ export function roomBesideLine(
     if (!isMarked || isForeign || isOwn || weightOf(standing) + weight > limit) return [];
     const rows = rowsAt(history, key, calledAt.moment);
     const hasPermit = (row: Row) => standing.some(({ name }) => name === row.request);
-    if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs) && !hasPermit(row)))
+    if (rows.length > MAX_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs) && !hasPermit(row)))
       return [];
     const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, and no caller waits`;
     return [{ promise: ROOM_BESIDE_LINE, detail, entries: [entry] }];

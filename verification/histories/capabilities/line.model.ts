@@ -1,4 +1,4 @@
-import { requestName } from '../../../shared/locks/record/identity.ts';
+import { nameOfRequest } from '../../../shared/locks/record/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -43,7 +43,7 @@ const released = ({ entries, ring, cap, capAt, latest }: LockState): LockState =
 
 /** The name of a request, as the record has it. */
 export const nameOf = ({ input }: Entry): string =>
-  requestName({ holder: String(input.holder), requestId: String(input.requestId) });
+  nameOfRequest({ holder: String(input.holder), requestId: String(input.requestId) });
 
 export type Grant = Extract<Event, { what: 'grant' }>;
 

@@ -3,8 +3,8 @@ import { DurableExecution } from './durable.ts';
 import { Execution, type TaskRequest } from './executions.ts';
 import type { Grant } from './work.ts';
 
-const MOST_REDRIVES = 2;
-const MOST_RELEASES = 8;
+const MAX_REDRIVES = 2;
+const MAX_RELEASES = 8;
 /** The ttls in seconds. The last one is so long that a lagging status catches up while the grant lasts. */
 const LONG_TTLS = [5, 30, 100];
 
@@ -40,7 +40,7 @@ async function work(one: Caller, { key, leaseId, ...grant }: Grant, isOver: () =
 
 /** Releases the grant in a state or a step, which is tried again until it is answered. */
 async function releaseGrant(one: Caller, { key, leaseId }: Grant, isOver: () => boolean): Promise<void> {
-  for (let tries = 0; tries < MOST_RELEASES && !isOver(); tries++) {
+  for (let tries = 0; tries < MAX_RELEASES && !isOver(); tries++) {
     if ((await one.call('release', { key, leaseId }))?.outcome === 'ok') return;
     await one.sleep(1000 + one.random() * 2000);
   }
@@ -87,7 +87,7 @@ class Life extends Execution {
     for (;;) {
       const isDone = await this.#live();
       if (!this.hasEnded) this.end(isDone ? 'SUCCEEDED' : 'FAILED');
-      if (isDone || this.#redrives === MOST_REDRIVES || !this.one.strikes('redriven', 0.7)) return;
+      if (isDone || this.#redrives === MAX_REDRIVES || !this.one.strikes('redriven', 0.7)) return;
       await this.one.sleep(1000 * 12 ** this.one.random());
       this.redrive();
       this.#redrives++;

@@ -90,7 +90,7 @@ async function takeBack(caller: Caller): Promise<void> {
   await readAlias(caller, alias);
   const known = memoryOf(caller).records.get(alias);
   if (!known) return;
-  const input = { alias, ...(known.retracted ? ofRetracted(caller, known) : setBack(caller, known)) };
+  const input = { alias, ...(known.retracted ? afterRetract(caller, known) : setBack(caller, known)) };
   // What is to be removed must be retracted first.
   await caller.call(input.op === 'retract' ? 'publish' : 'repairNames', input);
 }
@@ -112,7 +112,7 @@ function setBack(caller: Caller, { commit, index, status, config }: Known) {
   ])();
 }
 
-const ofRetracted = (caller: Caller, { commit, index, status, config }: Known) =>
+const afterRetract = (caller: Caller, { commit, index, status, config }: Known) =>
   caller.random() < 0.5
     ? { op: 'unretract', expected: { kind: 'ledger' } }
     : { op: 'purge', expected: { kind: 'ledger', commit, index, status, config: { v: config.v } } };

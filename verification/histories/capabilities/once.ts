@@ -19,7 +19,7 @@ const MAX_TTL_MS = 5000;
 /** How long a timed slot lasts. */
 const PERIOD_MS = 10_000;
 /** How far the clock of a schedule is ahead at most. */
-const MOST_EARLY_MS = 300;
+const MAX_EARLY_MS = 300;
 /** How long a named slot lasts. */
 const SLOT_MS = 4000;
 
@@ -155,8 +155,8 @@ async function waitOverEnd(caller: Caller): Promise<void> {
 async function beginEarly(caller: Caller): Promise<void> {
   const { simulation } = caller.world;
   const nowMs = BEGIN + simulation.now;
-  const nextMs = Math.ceil((nowMs + MOST_EARLY_MS) / PERIOD_MS) * PERIOD_MS;
-  await caller.sleep(nextMs - nowMs - MOST_EARLY_MS * caller.random());
+  const nextMs = Math.ceil((nowMs + MAX_EARLY_MS) / PERIOD_MS) * PERIOD_MS;
+  await caller.sleep(nextMs - nowMs - MAX_EARLY_MS * caller.random());
   const request = timedRequest(caller, TIMED);
   const firedFor = new Date(nextMs).toISOString();
   const answer = await caller.call('onceBegin', request, { firedFor });

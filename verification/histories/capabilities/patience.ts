@@ -50,7 +50,7 @@ export const patience: Capability = {
   ],
 
   async settle(caller) {
-    await repairUntilNobodyWaits(caller, { least: 4, most: 4 });
+    await repairUntilNobodyWaits(caller, { min: 4, max: 4 });
     await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
     for (const name of [LEASE, SHARED]) await acquire(caller, name, `${AFTERWARDS}-${name}`);
   },

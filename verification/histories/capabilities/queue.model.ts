@@ -293,7 +293,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     const calls = callsFor(task, entries);
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
     const notifiedMs = task.answeredAt?.ms ?? 0;
-    const mostMs = longestMs(task, facts);
+    const maxMs = longestMs(task, facts);
     // A redriven execution comes with a new token. Its lease is kept as long as that task waits, even if the task is never notified.
     const isKept = (one: Entry) =>
       entries.some(
@@ -319,7 +319,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
         one.body?.holder === task.input.holder &&
         !isOfNewToken(one) &&
         !isKept(one) &&
-        one.calledAt.ms > Math.max(notifiedMs, grantedMs(one)) + mostMs &&
+        one.calledAt.ms > Math.max(notifiedMs, grantedMs(one)) + maxMs &&
         one.call !== 'task' &&
         (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld' && isStanding(one)),
     );

@@ -78,7 +78,7 @@ export const rates: Capability = {
 };
 
 function termsFor(caller: Caller, name: string): { rates: NamedRate[]; settle?: boolean } {
-  const upTo = (most: number) => 1 + Math.floor(caller.random() * most);
+  const upTo = (max: number) => 1 + Math.floor(caller.random() * max);
   const burst = caller.random() < 0.4 ? { burst: 6 } : {};
   const calls = { name: 'calls', limit: 4, per: '1s', units: 1, ...burst };
   const tokens = { name: 'tokens', limit: 1200, per: '1m', units: upTo(60) };

@@ -1,4 +1,4 @@
-import { ALONE } from '../../../shared/locks/record/identity.ts';
+import { EXCLUSIVE_PATH } from '../../../shared/locks/record/identity.ts';
 import { type HolderEntry, isBound } from '../../../shared/locks/record/record.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
@@ -81,7 +81,7 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
     // A write that was sent before the last heartbeat of a bound grant shows the grant's expiry as of then, more than a year ahead.
     const ends = after.entries.map((one) => {
       if (isBound(one)) return one.expiresAt - MAX_CALL_MS - (facts.withinBound ? 0 : facts.spreadMs);
-      return one.expiresAt - (one.path === ALONE ? 0 : facts.spreadMs);
+      return one.expiresAt - (one.path === EXCLUSIVE_PATH ? 0 : facts.spreadMs);
     });
     const lastMs = Math.max(0, ...ends);
     if (after.entries.length > 0 && !(Number(after.heldForOthersUntil) >= lastMs))
@@ -90,7 +90,7 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
         `until ${after.heldForOthersUntil}, and it is until ${lastMs}`,
       );
     for (const { name, path, fence, holder, acquiredAt } of granted(write)) {
-      if (path === ALONE && fence < acquiredAt)
+      if (path === EXCLUSIVE_PATH && fence < acquiredAt)
         return broken('the fence of an exclusive grant is not behind the clock', `${fence} at ${acquiredAt}`);
       if (fence <= highest && !mayForget(facts))
         return broken('fences rise with each grant', `${fence} after ${highest}`);
@@ -131,7 +131,7 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
     if (isGranted) ended = ended.filter(({ isLast }) => !isLast);
     for (const one of removed(write))
       if (isRemembered(write, one))
-        ended.push({ name: one.name, entry: write.entry, isLast: one.path === ALONE && !isGranted });
+        ended.push({ name: one.name, entry: write.entry, isLast: one.path === EXCLUSIVE_PATH && !isGranted });
     // A superseded request takes a slot of the ring too.
     if (isReplaced(write)) ended.push({ name: '', entry: write.entry, isLast: false });
   }

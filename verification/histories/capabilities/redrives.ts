@@ -49,8 +49,8 @@ export const redrives: Capability = {
   ],
 
   async settle(caller) {
-    caller.world.service.questions.mostMs = 0;
-    await repairUntilNobodyWaits(caller, { least: 5, most: MAX_MINUTES });
+    caller.world.service.questions.maxMs = 0;
+    await repairUntilNobodyWaits(caller, { min: 5, max: MAX_MINUTES });
     await caller.sleep(SURE_MS + caller.world.facts.spreadMs);
     for (const name of [LEASE, SHARED]) await acquireAfterwards(caller, name, termsOf(name));
   },
@@ -164,14 +164,14 @@ async function holdFor(caller: Caller, key: string, leaseId: unknown): Promise<v
 async function slowDown(caller: Caller): Promise<void> {
   const { questions } = caller.world.service;
   await caller.sleep(caller.random() * 40_000);
-  if (!caller.world.calm) questions.mostMs = LATE_MS;
+  if (!caller.world.calm) questions.maxMs = LATE_MS;
   await caller.sleep(10_000 + caller.random() * 50_000);
-  questions.mostMs = 0;
+  questions.maxMs = 0;
 }
 
 /** Ends the faults while executions still live, so that their waits show what the faults have left. */
 async function calmDown(caller: Caller): Promise<void> {
   await caller.sleep(90_000 + caller.random() * 120_000);
   caller.world.calm = true;
-  caller.world.service.questions.mostMs = 0;
+  caller.world.service.questions.maxMs = 0;
 }

@@ -6,7 +6,7 @@ import type { Entry, Violation } from '../history.ts';
 
 const MINUTE_MS = 60_000;
 /** Each parked task may end while it has the lease, and the schedule needs a minute to find each end. */
-const MOST_MINUTES = 40;
+const MAX_MINUTES = 40;
 
 async function repairAfterAMinute(caller: Caller): Promise<void> {
   await caller.sleep(MINUTE_MS);
@@ -26,17 +26,17 @@ const isAnybodyThere = ({ world }: Caller): boolean => {
 /** Runs the schedule for at least `least` minutes, and until no task waits. */
 export async function repairUntilNobodyWaits(
   caller: Caller,
-  { least, most = MOST_MINUTES }: { least: number; most?: number },
+  { min, max = MAX_MINUTES }: { min: number; max?: number },
 ): Promise<void> {
-  for (let minutes = 1; minutes <= most; minutes++) {
+  for (let minutes = 1; minutes <= max; minutes++) {
     await repairAfterAMinute(caller);
-    if (minutes >= least && !isAnybodyThere(caller)) return;
+    if (minutes >= min && !isAnybodyThere(caller)) return;
   }
 }
 
 /** After this, no earlier call keeps a caller from a key. All faults must have stopped. */
-export async function settleLines(caller: Caller, least: number): Promise<void> {
-  await repairUntilNobodyWaits(caller, { least });
+export async function settleLines(caller: Caller, min: number): Promise<void> {
+  await repairUntilNobodyWaits(caller, { min });
   await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
   await caller.call('repairQueues', {});
 }

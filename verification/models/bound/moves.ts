@@ -115,7 +115,7 @@ function* lateTry(state: State): Generator<Move> {
   yield { what: 'a late try of A', state: spend({ ...state, lease }, 'late') };
 }
 
-const MOST_JUDGES = 2;
+const MAX_JUDGES = 2;
 const judgeOf = (state: State, who: number): Omit<Judge, 'kind' | 'phase' | 'event'> => ({
   who,
   seen: { version: state.lease.version, answeredAt: state.lease.answeredAt },
@@ -126,7 +126,7 @@ const judgeOf = (state: State, who: number): Omit<Judge, 'kind' | 'phase' | 'eve
 const isClose = (answeredAt: Tick, stop: Tick): boolean => answeredAt > stop - MARGIN && answeredAt <= stop;
 
 function* arrives(state: State, { mutant }: Rules): Generator<Move> {
-  if (state.judges.length >= MOST_JUDGES) return;
+  if (state.judges.length >= MAX_JUDGES) return;
   for (const [index, { who, pass, stop, status, notBefore }] of state.events.entries()) {
     if (notBefore > 0) continue;
     const rest = { ...state, events: without(state.events, index) };
@@ -151,7 +151,7 @@ function* arrives(state: State, { mutant }: Rules): Generator<Move> {
 const mayLook = ({ mutant }: Rules) => mutant !== 'noLooks' && mutant !== 'firstPassAlone';
 
 function* looks(state: State, rules: Rules): Generator<Move> {
-  if (state.nextLook > 0 || !mayLook(rules) || state.judges.length >= MOST_JUDGES) return;
+  if (state.nextLook > 0 || !mayLook(rules) || state.judges.length >= MAX_JUDGES) return;
   const next = { ...state, nextLook: PERIOD };
   const { holder, expires } = state.lease;
   if (holder === undefined || expires !== undefined) yield { what: 'there is no bound holder', state: next };
@@ -225,7 +225,7 @@ function* judges(state: State, rules: Rules): Generator<Move> {
 
 /** Lets time pass, unless something due would then be later than its bound. */
 function* passes(state: State, rules: Rules): Generator<Move> {
-  const isFree = state.judges.length < MOST_JUDGES;
+  const isFree = state.judges.length < MAX_JUDGES;
   const isLate = isFree && state.events.some(({ notBefore }) => notBefore <= -DELAY);
   const isLookDue = isFree && mayLook(rules) && state.nextLook <= -1;
   const isStuck = state.judges.some(({ at }) => at <= -1);

@@ -10,7 +10,7 @@ import {
 } from '../../../shared/rates/charge.ts';
 import { seededRandom } from '../../../test/support/chance/seed.ts';
 import { Operator } from './operator.ts';
-import { type At, lastOf, MOST_LATE, type Mutant, type Request, Row } from './protocol.ts';
+import { type At, lastOf, MAX_LATE, type Mutant, type Request, Row } from './protocol.ts';
 import { brokenWhenSettled, brokenWindow, type Start } from './windows.ts';
 
 /** `plain`: callers name the same one to three rates. */
@@ -108,7 +108,7 @@ export class Run {
 
   #pick = <T>(values: readonly T[]): T => values[Math.floor(this.#random() * values.length)] as T;
   #happens = (probability: number): boolean => this.#random() < probability;
-  #whole = (least: number, most: number): number => least + Math.floor(this.#random() * (most - least + 1));
+  #whole = (min: number, max: number): number => min + Math.floor(this.#random() * (max - min + 1));
 
   #request(): Request {
     const settle = this.#mix === 'settle';
@@ -160,7 +160,7 @@ export class Run {
     const before = row.last === lastOf(request) ? row.paidUntil : undefined;
     const won = row.reserve(request, at);
     this.#sent.push({ request: { ...request }, at });
-    if (won) this.#late = Math.max(this.#late, Math.min(now - at.since, MOST_LATE));
+    if (won) this.#late = Math.max(this.#late, Math.min(now - at.since, MAX_LATE));
     this.path.push(`${request.name} ${request.form} at ${now}: ${won}, paid until ${row.paidUntil}`);
     if (before !== undefined && (row.paidUntil ?? 0) > Math.max(before, now + request.charge))
       return 'a repeat pays again';
@@ -184,8 +184,8 @@ export class Run {
   #at(request: Request): At {
     const now = this.#now + request.offset;
     if (!this.#isSlow || Number.isNaN(request.came)) request.came = now;
-    const least = this.#mutant === 'longLate' ? 0 : now - MOST_LATE;
-    return { now, since: Math.max(Math.min(request.came, now), least), real: this.#now };
+    const min = this.#mutant === 'longLate' ? 0 : now - MAX_LATE;
+    return { now, since: Math.max(Math.min(request.came, now), min), real: this.#now };
   }
 
   /** @returns what `formFor` returns: a number of milliseconds is a refusal */

@@ -67,7 +67,7 @@ export interface Request extends Charge {
 export const lastOf = ({ name, charge, ahead }: Request): string => `${name}.${charge}.${ahead}`;
 
 /** How many microseconds of a call count. It adds to what was paid when it came, but not longer ago than this. */
-export const MOST_LATE = 1_000_000;
+export const MAX_LATE = 1_000_000;
 
 export class Row {
   cap: RateCap | undefined;

@@ -9,7 +9,7 @@ export interface Start {
 }
 
 /** The most starts in a row that are compared, which keeps a run short. */
-const MOST_STARTS = 80;
+const MAX_STARTS = 80;
 
 /** Whether more units of a rate start in some time than it allows. @param spread by how much clocks differ */
 export function brokenWindow(
@@ -21,7 +21,7 @@ export function brokenWindow(
   for (const [from, first] of inOrder.entries()) {
     const units = rates.map(() => 0);
     let ahead = 0;
-    for (const { real, request } of inOrder.slice(from, from + MOST_STARTS)) {
+    for (const { real, request } of inOrder.slice(from, from + MAX_STARTS)) {
       ahead = Math.max(ahead, request.ahead);
       for (const [nth, { limit, per }] of rates.entries()) {
         units[nth] = (units[nth] ?? 0) + (request.units[nth] ?? 0);
@@ -56,7 +56,7 @@ export function brokenWhenSettled(
     if (!first) continue;
     let [used, owed, back] = [0, 0, 0];
     const within = new Set<string>();
-    for (let nth = from; nth < Math.min(from + MOST_STARTS, changes.length); nth++) {
+    for (let nth = from; nth < Math.min(from + MAX_STARTS, changes.length); nth++) {
       const { name, more } = changes[nth] as Row['changes'][number];
       const start = startAt(nth);
       if (start) {

@@ -42,8 +42,8 @@ def backoff(by: Surroundings, failures: int, error: BaseException | None = None)
     The random time keeps clients from returning together. It is at most four seconds, because the service keeps a
     position in line for five.
     """
-    asked = error.retry_after_ms if isinstance(error, HoldfastError) else None
-    return (asked or 0) / 1000 + by.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
+    retry_after_ms = error.retry_after_ms if isinstance(error, HoldfastError) else None
+    return (retry_after_ms or 0) / 1000 + by.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
 
 
 def persist(

@@ -207,9 +207,9 @@ def rate(
         >>> start = rate(ctx, client, "openai", name="tokens", limit=100_000, per="1m", units=2000, settle=True)
         >>> start.settle({"tokens": ctx.step(lambda _: ask(prompt), name="ask")})
     """
-    asked: list[Any] = [dict(one) for one in rates or [terms]]
-    most = min(wait_seconds, most_wait_seconds(asked, settle))
-    request = {"key": key, "holder": holder or _holder(ctx, client), "rates": asked, "waitSeconds": most}
+    all_rates: list[Any] = [dict(one) for one in rates or [terms]]
+    most = min(wait_seconds, most_wait_seconds(all_rates, settle))
+    request = {"key": key, "holder": holder or _holder(ctx, client), "rates": all_rates, "waitSeconds": most}
 
     def reserve(before: Mapping[str, Any]) -> Any:
         # Later steps repeat the id, so that a retry does not pay again.

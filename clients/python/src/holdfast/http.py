@@ -97,9 +97,9 @@ class Http:
             headers["authorization"] = bearer(self._token if isinstance(self._token, str) else self._token())
         elif self._signer:
             headers = self._signer(method, url, headers, body)
-        asked = urllib.request.Request(url, body or None, headers, method=method)
+        prepared = urllib.request.Request(url, body or None, headers, method=method)
         try:
-            with self._opener.open(asked, timeout=min(max(0.001, seconds), LONGEST_WAIT)) as response:
+            with self._opener.open(prepared, timeout=min(max(0.001, seconds), LONGEST_WAIT)) as response:
                 return self._answer(response.status, response.read(), path)
         except urllib.error.HTTPError as error:
             with error:

@@ -356,16 +356,16 @@ class Key:
         """Stores the result of a run, and ends the run."""
         lease_id, grant = request["leaseId"], self.find(request["leaseId"])
         if grant:
-            asked = grant.request
+            begun = grant.request
             self.done = {
-                "slot": asked["slot"],
-                "by": asked["holder"],
+                "slot": begun["slot"],
+                "by": begun["holder"],
                 "at": self.now,
                 "fence": grant.fence,
                 "id": lease_id,
                 "result": request.get("result"),
-                "until": self.now + 1000 * asked.get("keepSeconds", max(DAY, asked["keep"])),
-                "hash": asked.get("inputHash"),
+                "until": self.now + 1000 * begun.get("keepSeconds", max(DAY, begun["keep"])),
+                "hash": begun.get("inputHash"),
             }
             self.end(grant, "released")
             self.previous = None

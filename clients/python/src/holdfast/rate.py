@@ -115,10 +115,10 @@ class Reservation:
         request = {"key": self.key, "reservation": self.answer["reservation"], **how}
         return insist(self.core, "rateSettle", request, RELEASE_SECONDS)
 
-    def _cancel(self, asked: Mapping[str, Any] | None = None) -> Steps[None]:
+    def _cancel(self, request: Mapping[str, Any] | None = None) -> Steps[None]:
         try:
-            if asked:
-                self.answer = yield from attempt("rateReserve", asked, RELEASE_SECONDS / 2)
+            if request:
+                self.answer = yield from attempt("rateReserve", request, RELEASE_SECONDS / 2)
             yield from self._settle({"cancel": True})
         except HoldfastError:
             return  # the units then count as used

@@ -173,26 +173,26 @@ class MemoryService:
         """Answers a call as the service does. It blocks while the call waits in line."""
         beyond = next((name for name in ("taskToken", "callbackId", "execution") if name in request), None)
         # Both sides get copies, as over a network, so that they cannot change each other's objects.
-        asked = json.loads(json.dumps(request, allow_nan=False))
+        fields = json.loads(json.dumps(request, allow_nan=False))
         with self._mutex:
-            answer = None if beyond else self._answer(operation, asked, namespace)
+            answer = None if beyond else self._answer(operation, fields, namespace)
             if answer is None:
                 detail = f"{operation}{f' with {beyond}' if beyond else ''} is not a call of the service in memory"
                 raise error_of({"code": "Refused", "detail": f"{detail}: use npm start"})
             return json.loads(json.dumps(answer))
 
-    def _answer(self, operation: str, asked: Fields, space: str | None) -> Fields | None:
-        if operation == "readLeases" and "key" not in asked:
+    def _answer(self, operation: str, fields: Fields, space: str | None) -> Fields | None:
+        if operation == "readLeases" and "key" not in fields:
             keys = [key for (own, kind, _), key in self._keys.items() if (own, kind) == (space, "lease")]
-            return {"leases": rows_of(keys, asked.get("prefix", "")), "nextCursor": None}
-        if not asked.get("key"):
+            return {"leases": rows_of(keys, fields.get("prefix", "")), "nextCursor": None}
+        if not fields.get("key"):
             return None
         if operation in ("acquire", "onceBegin", "rateReserve"):
-            asked.setdefault("requestId", self.clock.uuid())
+            fields.setdefault("requestId", self.clock.uuid())
         kind = "once" if operation.startswith("once") else "rate" if operation.startswith("rate") else "lease"
-        if operation in ("heartbeat", "release") and self._key(space, "once", asked["key"]).knows(asked["leaseId"]):
+        if operation in ("heartbeat", "release") and self._key(space, "once", fields["key"]).knows(fields["leaseId"]):
             kind = "once"
-        key = self._key(space, "once" if asked.get("kind") == "once" else kind, asked["key"])
+        key = self._key(space, "once" if fields.get("kind") == "once" else kind, fields["key"])
         calls: dict[str, Callable[[Fields], Fields]] = {
             "acquire": key.acquire,
             "heartbeat": key.heartbeat,
@@ -205,12 +205,12 @@ class MemoryService:
             "rateReserve": key.reserve,
             "rateSettle": key.settle,
         }
-        return calls[operation](asked) if operation in calls else None
+        return calls[operation](fields) if operation in calls else None
 
     def _key(self, space: str | None, kind: str, name: str) -> Key:
         return self._keys.setdefault((space, kind, name), Key(name, self.clock, self._mutex))
 
-    def hold(self, key: str, holder: str = "another", ttl: int = 365 * DAY, **asked: Any) -> Callable[[], bool]:
+    def hold(self, key: str, holder: str = "another", ttl: int = 365 * DAY, **terms: Any) -> Callable[[], bool]:
         """Grants a key to another holder, so that a test can show what your code does when the key is held.
 
         Returns: a function that releases the grant.
@@ -218,7 +218,7 @@ class MemoryService:
         Raises:
             LeaseHeld: the key cannot be granted now.
         """
-        named = {**asked, "key": key, "holder": holder, "ttlSeconds": ttl}
+        named = {**terms, "key": key, "holder": holder, "ttlSeconds": ttl}
         grant = self("acquire", named, 0)
         return lambda: bool(self("release", grant, 0)["released"])
 

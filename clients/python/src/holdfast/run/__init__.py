@@ -157,7 +157,7 @@ class _Runner:
             if self.exit_code is None or error.code != "LeaseLost":
                 raise
             lost = f"the lease of {self.key} is lost ({error.fields['reason']})"
-            self._note(f"{lost}: its slot is not done by this command")
+            self._note(f"{lost}: this command did not complete the slot")
             return EXIT_LOST
 
     def _under_lease(self) -> int:
@@ -177,8 +177,8 @@ class _Runner:
         def work(run: Run) -> None:
             if self.rates:
                 left = max(0.0, self.limits["wait"] - since(self.signals, self.started_at))
-                asked = {**self.limits, "rates": self.rates, "wait": left}
-                play(self.core, Reservation(self.core, self.key, run.holder, asked).steps(run._kept))
+                options = {**self.limits, "rates": self.rates, "wait": left}
+                play(self.core, Reservation(self.core, self.key, run.holder, options).steps(run._kept))
             # A separate view, because `once` must not see that the lease was checked: if the command has succeeded, the
             # service decides whether that was in time.
             if self._work(LeaseView(run._kept), {"HOLDFAST_SLOT": run.slot}) != 0:

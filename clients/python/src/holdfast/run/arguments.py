@@ -74,24 +74,24 @@ class Arguments:
         """The value of an option, or its last value if it was repeated."""
         return self._values[option][-1] if self.has(option) else None
 
-    def whole(self, option: str, least: int, most: int) -> int | None:
+    def whole(self, option: str, minimum: int, maximum: int) -> int | None:
         """The value of an option as a whole number."""
         text = self.text(option)
         if text is None:
             return None
-        if re.fullmatch("[0-9]{1,9}", text) and least <= int(text) <= most:
+        if re.fullmatch("[0-9]{1,9}", text) and minimum <= int(text) <= maximum:
             return int(text)
-        raise Failure(f"{option} must be a whole number from {least} to {most}, not '{text}'")
+        raise Failure(f"{option} must be a whole number from {minimum} to {maximum}, not '{text}'")
 
-    def seconds(self, option: str, default: float, least: int, most: float = _NO_LIMIT, word: str = "") -> float:
+    def seconds(self, option: str, default: float, minimum: int, maximum: float = _NO_LIMIT, word: str = "") -> float:
         """The value of an option as a duration, such as `90`, `60s` or `1h`, or a word that means without a limit."""
         text = self.text(option)
         if text is None or (word and text == word):
             return default if text is None else _NO_LIMIT
         match = re.fullmatch("([0-9]+(?:[.][0-9]+)?)([smhd]?)", text)
-        if match and least <= (value := float(match[1]) * _UNITS[match[2]]) <= most:
+        if match and minimum <= (value := float(match[1]) * _UNITS[match[2]]) <= maximum:
             return int(value) if value.is_integer() else value
-        span = f"of at least {least} seconds" if most == _NO_LIMIT else f"from {least} to {most:.16g} seconds"
+        span = f"of at least {minimum} seconds" if maximum == _NO_LIMIT else f"from {minimum} to {maximum:.16g} seconds"
         such = f"such as 90, 60s, 15m or 1h{word and f', or {word}'}"
         raise Failure(f"{option} must be a duration {span}, {such}, not '{text}'")
 
