@@ -62,15 +62,16 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
 export const OWN_OF_VERBS =
   'after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed connect ' +
   'controller example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
-  'hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce least leftMs line linked ' +
-  'lost maxHoldMs mayBeDone mayContinue misuse monotonic most noAnswer noTimeout notExecutable notFound note notes ' +
+  'hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce lastsMs leftMs line linked ' +
+  'lost lostTry maxHoldMs mayBeDone mayContinue misuse monotonic noAnswer noTimeout notExecutable notFound note notes ' +
   'number onEvent onLost onRetry output parent progress readKey readLease refused releaseTimeoutMs remove ' +
   'say sayToProgram sentAt settings show staged summary takesCommand takesKey takesLimit terminate tick transport ' +
   'usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
-  'act announce cell changes columns compare did empty everyMs filters fingerprint head idOf instant isReversed ' +
-  'isProblemShown isSpare label lease leaseKey lifts more needsAttention nextAt noun onAct onData onDone onHelp onSkip onWish openId over ' +
-  'polled problem query refresh refusal saw settings show step subject texts total view what who wholeMs wide wish';
+  'act announce answeredAt cell changes columns compare did empty everyMs filters fingerprint head idOf instant ' +
+  'isProblemShown isReversed isSpare label lease leaseKey lifts more needsAttention nextAt noticedChanges noun ' +
+  'onAct onChoices onData onDone onHelp onSkip openId over polled problem query refresh refusal saw settings show step ' +
+  'subject texts total view what who wholeMs wide';
 /** The private fields of Preact, which it has shortened already except for their two underscores. */
 const OWN_OF_PREACT = '__\\w?';
 

@@ -109,15 +109,15 @@ export async function timeOfAws({ dynamodb }: Pick<Aws, 'dynamodb'>, table: stri
   );
   const askedAt = Date.now();
   await dynamodb.send(command);
-  const here = (askedAt + Date.now()) / 2;
-  const there = Date.parse(date ?? '');
-  if (Number.isNaN(there)) throw new Refusal("DynamoDB's answer has no Date, so AWS's time is not known");
+  const ownTime = (askedAt + Date.now()) / 2;
+  const awsTime = Date.parse(date ?? '');
+  if (Number.isNaN(awsTime)) throw new Refusal("DynamoDB's answer has no Date, so AWS's time is not known");
   // The header names a second that may just have begun or be almost over.
-  if (Math.abs(here - (there + 500)) > MAX_OFFSET_MS)
+  if (Math.abs(ownTime - (awsTime + 500)) > MAX_OFFSET_MS)
     throw new Refusal(
-      `the clock of this machine is at ${isoSeconds(here)}, and AWS's clock at ${isoSeconds(there)}: set the clock of this machine first`,
+      `the clock of this machine is at ${isoSeconds(ownTime)}, and AWS's clock at ${isoSeconds(awsTime)}: set the clock of this machine first`,
     );
-  return there;
+  return awsTime;
 }
 
 const isoSeconds = (at: number): string => `${new Date(at).toISOString().slice(0, 19)}Z`;

@@ -18,7 +18,7 @@ interface Change {
   /** The names of the parameters that the operator allows to change. */
   allowed: string[];
   /** For each parameter of a table or the bucket, the name that the stack makes up if the parameter is empty. */
-  own: Values;
+  stackNames: Values;
   /** The pseudo parameters for the account and the region. */
   pseudoValues: Values;
 }
@@ -31,25 +31,27 @@ interface Change {
  * @throws Refusal that names each parameter which would change
  */
 export function checkFixedParameters(template: CloudFormationTemplate, change: Change): string {
-  const { deployed, previous, next, allowed, own, pseudoValues } = change;
+  const { deployed, previous, next, allowed, stackNames, pseudoValues } = change;
   const after = checkedIn(template, { ...next, ...pseudoValues });
   const changes = changesToAllow(checkedIn(deployed, { ...previous, ...pseudoValues }), after);
   const isKnown = ({ name }: ParameterChange) => name in (template.Parameters ?? {});
   const notAllowed = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
   const unknownToRelease = changes.filter((one) => !isKnown(one));
   // If the parameter names the table that the stack made itself, CloudFormation removes the table from the stack, and a new stack cannot create it.
-  const generatedNames = Object.keys(own).filter(
-    (name) => !previous[name] && next[name] && next[name] === own[name] && !allowed.includes(name),
+  const generatedNames = Object.keys(stackNames).filter(
+    (name) => !previous[name] && next[name] && next[name] === stackNames[name] && !allowed.includes(name),
   );
   const lines = [
     ...generatedNames.map(
-      (name) => `${name}=${own[name]} names what the stack has created itself: leave the parameter out`,
+      (name) => `${name}=${stackNames[name]} names what the stack has created itself: leave the parameter out`,
     ),
     ...unknownToRelease.map(
       ({ name, from }) => `${name}='${from}': this release does not have the parameter. ${UNKNOWN}`,
     ),
     ...(notAllowed.length === 0 ? [] : ['this would change on a running stack:']),
-    ...notAllowed.map(({ name, from, to }) => `  ${name} from ${said(from, own[name])} to ${said(to, own[name])}`),
+    ...notAllowed.map(
+      ({ name, from, to }) => `  ${name} from ${said(from, stackNames[name])} to ${said(to, stackNames[name])}`,
+    ),
     ...(notAllowed.length === 0 ? [] : WARNING),
   ];
   if (lines.length > 0) throw new Refusal(lines.join('\n'));
@@ -74,4 +76,5 @@ const WARNING = [
   'stop every caller, and add --allow-change NAME for each parameter.',
 ];
 
-const said = (value: string, own: string | undefined): string => (value === own ? `its own '${own}'` : `'${value}'`);
+const said = (value: string, stackName: string | undefined): string =>
+  value === stackName ? `its own '${stackName}'` : `'${value}'`;

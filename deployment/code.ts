@@ -62,7 +62,7 @@ const pinned = ({ template }: Artifact, versions: Map<string, string | undefined
  */
 export async function hasCodeBucket(aws: Aws, bucket: string): Promise<boolean> {
   const { s3, account } = aws;
-  const there = await s3.send(new HeadBucketCommand({ Bucket: bucket, ExpectedBucketOwner: account })).then(
+  const exists = await s3.send(new HeadBucketCommand({ Bucket: bucket, ExpectedBucketOwner: account })).then(
     () => true,
     ({ $metadata: { httpStatusCode: status } = {} as { httpStatusCode?: number }, message }) => {
       if (status === 404) return false;
@@ -71,9 +71,9 @@ export async function hasCodeBucket(aws: Aws, bucket: string): Promise<boolean> 
       );
     },
   );
-  if (!there && ![false, true].map((isBounded) => defaultCodeBucket(aws, isBounded)).includes(bucket))
+  if (!exists && ![false, true].map((isBounded) => defaultCodeBucket(aws, isBounded)).includes(bucket))
     throw new Refusal(`there is no bucket ${bucket} for the code`);
-  return there;
+  return exists;
 }
 
 async function provideBucket(aws: Aws, bucket: string): Promise<void> {
@@ -146,10 +146,12 @@ async function provideObject(
 ): Promise<string | undefined> {
   const ChecksumSHA256 = createHash('sha256').update(content).digest('base64');
   // A caller that may only write gets an error here, and then puts the object.
-  const there = await s3.send(new HeadObjectCommand({ ...location, ChecksumMode: 'ENABLED' })).catch(() => undefined);
-  const isSame = there?.ChecksumSHA256 === ChecksumSHA256;
+  const storedObject = await s3
+    .send(new HeadObjectCommand({ ...location, ChecksumMode: 'ENABLED' }))
+    .catch(() => undefined);
+  const isSame = storedObject?.ChecksumSHA256 === ChecksumSHA256;
   const { VersionId } = isSame
-    ? there
+    ? storedObject
     : await s3.send(new PutObjectCommand({ ...location, Body: content, ChecksumSHA256 }));
   // An object has the version `null` if it was written before the bucket kept versions.
   return VersionId === 'null' ? undefined : VersionId;

@@ -89,18 +89,18 @@ async function checkRecords(
   template: CloudFormationTemplate,
   { plan: { stack, deployed, previous, next }, order }: { plan: Plan; order: ParsedRequest },
 ): Promise<void> {
-  const own = ownNames(aws, template, order.stage);
+  const stackNames = ownNames(aws, template, order.stage);
   const pseudoValues = pseudoParameters(aws);
   if (deployed) {
     // An operator who names a limit wants its new value. The check of limits is for tools that drop a limit if it is not named.
     const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
     const allowed = [...order.allowedChanges, ...named];
-    const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, own, pseudoValues });
+    const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, stackNames, pseudoValues });
     if (allowChange) next.allowChange = allowChange;
   } else checkStageLength(template, { ...next, ...pseudoValues });
   await checkStorage(aws, template, { values: next, isNew: !stack });
   await checkNamesakes(aws, { previous, next });
-  const commits = next.commitsTable || (stack && own.commitsTable);
+  const commits = next.commitsTable || (stack && stackNames.commitsTable);
   await refuseThirdPartyCommits(aws, { previous, next, table: commits });
 }
 

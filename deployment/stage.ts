@@ -39,8 +39,8 @@ export async function checkNamesakes(aws: Aws, { previous, next }: { previous: V
       );
   if (previous.stage !== undefined) return;
   const parts = stage.split('-');
-  for (let at = 1; at < parts.length; at += 1) {
-    const [other, namespace] = [parts.slice(0, at).join('-'), parts.slice(at).join('-')];
+  for (let splitAt = 1; splitAt < parts.length; splitAt += 1) {
+    const [other, namespace] = [parts.slice(0, splitAt).join('-'), parts.slice(splitAt).join('-')];
     const { stack } = await findStack(aws, `holdfast-${other}`);
     if (stack && namespacesOf(valuesOf(stack)).includes(namespace))
       throw new Refusal(

@@ -143,19 +143,25 @@ function downloadTogether(maven: string, folder: string): Promise<void> {
 /** Downloads DynamoDB Local from Maven Central. Another process may do the same, and must find a complete folder or none. */
 async function download(maven: string, folder: string): Promise<void> {
   console.log(`Downloading DynamoDB Local ${VERSION} by Maven, for this and later starts.`);
-  const own = `${folder}.${process.pid}`;
-  await mkdir(own, { recursive: true });
-  await writeFile(join(own, 'pom.xml'), POM);
-  const args = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${own}`];
-  const options = { cwd: own, timeout: 300_000, shell: process.platform === 'win32' };
+  const temporaryFolder = `${folder}.${process.pid}`;
+  await mkdir(temporaryFolder, { recursive: true });
+  await writeFile(join(temporaryFolder, 'pom.xml'), POM);
+  const args = [
+    '-q',
+    '-B',
+    'dependency:copy-dependencies',
+    '-DincludeScope=runtime',
+    `-DoutputDirectory=${temporaryFolder}`,
+  ];
+  const options = { cwd: temporaryFolder, timeout: 300_000, shell: process.platform === 'win32' };
   try {
     await promisify(execFile)(maven, args, options);
-    await rename(own, folder);
+    await rename(temporaryFolder, folder);
   } catch (error) {
     if (isDownloaded(folder)) return;
     const { stdout = '', message } = error as Error & { stdout?: string };
     throw new Error(`DynamoDB Local could not be downloaded: ${stdout.trim().split('\n')[0] || message}`);
   } finally {
-    await rm(own, { recursive: true, force: true });
+    await rm(temporaryFolder, { recursive: true, force: true });
   }
 }

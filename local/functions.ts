@@ -1,6 +1,6 @@
 import type { Service } from '../infrastructure/read.ts';
 import type { Trigger } from '../infrastructure/read-events.ts';
-import { OWN_TIMEOUT_SECONDS, type OwnHandlers } from './handler-files.ts';
+import { USER_TIMEOUT_SECONDS, type UserHandlers } from './handler-files.ts';
 import { invoke, type LambdaHandler, type LocalFunction } from './lambda.ts';
 
 export interface TriggeredFunction extends LocalFunction {
@@ -14,7 +14,7 @@ export class Functions {
 
   /**
    * @param handlers the handlers by the name of the function; a function without a handler is left out
-   * @param own the handlers of the user, which state machines may call
+   * @param userHandlers the handlers of the user, which state machines may call
    * @throws Error if the service has a function of that name
    */
   constructor(
@@ -22,16 +22,16 @@ export class Functions {
       functions,
     }: { functions: Pick<Service['functions'][number], 'name' | 'deployedName' | 'timeoutSeconds' | 'triggers'>[] },
     handlers: Record<string, LambdaHandler | undefined>,
-    own: OwnHandlers = {},
+    userHandlers: UserHandlers = {},
   ) {
     this.all = functions.flatMap(({ name, deployedName, timeoutSeconds, triggers }) => {
       const handler = handlers[name];
       return handler ? [{ name, deployedName, timeoutSeconds, triggers, handler }] : [];
     });
-    for (const [name, load] of Object.entries(own)) {
+    for (const [name, load] of Object.entries(userHandlers)) {
       if (this.find(name)) throw new Error(`--function ${name}: the service has a function of this name`);
       const handler: LambdaHandler = async (event, context) => (await load())(event, context);
-      this.all.push({ name, deployedName: name, timeoutSeconds: OWN_TIMEOUT_SECONDS, triggers: [], handler });
+      this.all.push({ name, deployedName: name, timeoutSeconds: USER_TIMEOUT_SECONDS, triggers: [], handler });
     }
   }
 

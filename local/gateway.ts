@@ -82,7 +82,7 @@ function isOn(path: string, template: string): boolean {
   const [segments, wanted] = [path.split('/'), template.split('/')];
   return (
     segments.length === wanted.length &&
-    wanted.every((one, at) => one === segments[at] || (/^\{\w+\}$/.test(one) && segments[at] !== ''))
+    wanted.every((one, index) => one === segments[index] || (/^\{\w+\}$/.test(one) && segments[index] !== ''))
   );
 }
 

@@ -4,10 +4,10 @@ import { pathToFileURL } from 'node:url';
 import type { LambdaHandler } from './lambda.ts';
 
 /** The timeout of each function of the user, in seconds. */
-export const OWN_TIMEOUT_SECONDS = 60;
+export const USER_TIMEOUT_SECONDS = 60;
 
 /** The handlers of the user, by the name of the function. */
-export type OwnHandlers = Record<string, () => Promise<LambdaHandler>>;
+export type UserHandlers = Record<string, () => Promise<LambdaHandler>>;
 
 /** The names that Lambda allows. */
 const NAME = /^[\w-]{1,64}$/;
@@ -17,7 +17,7 @@ const NAME = /^[\w-]{1,64}$/;
  * @throws Error that names the file, if there is no such file, if Lambda does not allow the name, or if another file has the same name; at the invocation, if
  * the module has no export `handler`
  */
-export function handlersIn(option: '--durable' | '--function', files: readonly string[]): OwnHandlers {
+export function handlersIn(option: '--durable' | '--function', files: readonly string[]): UserHandlers {
   const fileOf = new Map<string, string>();
   for (const file of files) {
     const name = basename(file, extname(file));

@@ -8,11 +8,11 @@ Promise.withResolvers ??= <T>() => {
   return { promise, ...(settle as NonNullable<typeof settle>) };
 };
 
-Map.groupBy ??= <Key, Item>(items: Iterable<Item>, keyOf: (item: Item, at: number) => Key) => {
+Map.groupBy ??= <Key, Item>(items: Iterable<Item>, keyOf: (item: Item, index: number) => Key) => {
   const groups = new Map<Key, Item[]>();
-  let at = 0;
+  let index = 0;
   for (const item of items) {
-    const key = keyOf(item, at++);
+    const key = keyOf(item, index++);
     const group = groups.get(key);
     if (group) group.push(item);
     else groups.set(key, [item]);

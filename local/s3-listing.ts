@@ -30,10 +30,10 @@ const byBytes = (left: string, right: string) => Buffer.compare(Buffer.from(left
  * the order that S3 uses, because `_last_checkpoint` is in the same folder as the numbered files.
  */
 export function listByBytes(store: ListingStore): void {
-  const own = store.listObjects.bind(store);
+  const listAsEmulator = store.listObjects.bind(store);
   store.listObjects = (bucket, options = {}) => {
     const objects = store.buckets.get(bucket) as Map<string, Listed> | undefined;
-    return objects ? page([...objects.values()], options) : own(bucket, options); // the emulator answers that the bucket is missing
+    return objects ? page([...objects.values()], options) : listAsEmulator(bucket, options); // the emulator answers that the bucket is missing
   };
 }
 

@@ -58,8 +58,8 @@ export const HELP = `npm start: Holdfast on this machine, over emulators of Dyna
 
 Options:
   --port NUMBER                 where the API listens; the other servers use the next four ports
-  --durable FILE                runs the durable function in FILE, which exports its handler; for several, repeat the option
-  --function FILE               runs the function in FILE for your state machines; for several, repeat the option
+  --durable FILE                run the durable function in FILE, which exports its handler; for several, repeat the option
+  --function FILE               run the function in FILE for your state machines; for several, repeat the option
   --memory                      keep nothing between runs
   --watch                       restart when the code changes
 
@@ -82,10 +82,10 @@ export type Ports = Record<Variable, number>;
  */
 export async function readPorts(base: number | undefined, unused: readonly Variable[] = []): Promise<Ports> {
   const all = Object.keys(PORTS) as Variable[];
-  const ports = Object.fromEntries(all.map((variable, at) => [variable, portOf(variable, base, at)])) as Ports;
+  const ports = Object.fromEntries(all.map((variable, index) => [variable, portOf(variable, base, index)])) as Ports;
   const variables = all.filter((variable) => !unused.includes(variable));
-  for (const [at, variable] of variables.entries()) {
-    const other = variables.slice(0, at).find((one) => ports[one] === ports[variable]);
+  for (const [index, variable] of variables.entries()) {
+    const other = variables.slice(0, index).find((one) => ports[one] === ports[variable]);
     if (other) throw new Error(`${other} and ${variable} are both ${ports[variable]}`);
   }
   const faults = await Promise.all(
@@ -100,10 +100,10 @@ export async function readPorts(base: number | undefined, unused: readonly Varia
   return ports;
 }
 
-/** @param at its place among the ports after `base` */
-function portOf(variable: Variable, base: number | undefined, at: number): number {
+/** @param index counts the ports after `base` */
+function portOf(variable: Variable, base: number | undefined, index: number): number {
   const [, fallback] = PORTS[variable];
-  const value = base === undefined ? (process.env[variable] ?? String(fallback)) : String(base + at);
+  const value = base === undefined ? (process.env[variable] ?? String(fallback)) : String(base + index);
   const port = Number(value);
   if (!/^\d{1,5}$/.test(value) || port < 1 || port > 65_535)
     throw new Error(`${variable} must be a port from 1 to 65535, not '${value}'`);

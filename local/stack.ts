@@ -45,7 +45,7 @@ export interface StackOptions {
 export async function startStack({ port: base, memory, durable = [], ...options }: StackOptions): Promise<void> {
   const given = (['DYNAMODB', 'S3'] as const).filter((name) => process.env[`AWS_ENDPOINT_URL_${name}`]);
   const durableHandlers = handlersIn('--durable', durable); // before anything starts
-  const ownHandlers = handlersIn('--function', options.functions ?? []);
+  const userHandlers = handlersIn('--function', options.functions ?? []);
   const ports = await readPorts(base, [
     ...given.map((name) => `${name}_PORT` as const),
     ...(durable.length > 0 ? [] : (['LAMBDA_PORT'] as const)),
@@ -70,7 +70,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
     process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
     await createTables(tables.endpoint, service.tables);
     await createBuckets(objects.endpoint, service.buckets);
-    const functions = new Functions(service, await handlers(service, sfnPort), ownHandlers);
+    const functions = new Functions(service, await handlers(service, sfnPort), userHandlers);
     const events = new Events(functions, service);
     const bus = await givenOr('AWS_ENDPOINT_URL_EVENTBRIDGE', () => startEventBus((event) => events.dispatch(event)));
     running.push(bus);

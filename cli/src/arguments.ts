@@ -55,10 +55,10 @@ export class Arguments {
   /** @throws Failure that names the wrong option or word */
   constructor(verb: Syntax, args: string[]) {
     const options = optionsOf(verb);
-    const at = args.indexOf('--');
-    const own = at < 0 ? args : args.slice(0, at);
-    this.command = at < 0 ? [] : args.slice(at + 1);
-    const parsed = parse(options, own);
+    const separator = args.indexOf('--');
+    const verbArgs = separator < 0 ? args : args.slice(0, separator);
+    this.command = separator < 0 ? [] : args.slice(separator + 1);
+    const parsed = parse(options, verbArgs);
     this.words = parsed.positionals;
     this.#values = parsed.values;
     if (this.is('help')) return;
@@ -67,7 +67,7 @@ export class Arguments {
         if (choices && !choices.includes(value))
           throw misuse(`--${name} must be one of ${choices.join(', ')}, not '${value}'`);
     const [min, max] = verb.words;
-    if (!verb.takesCommand && at >= 0) {
+    if (!verb.takesCommand && separator >= 0) {
       this.words.push(...this.command); // words after -- may begin with a dash
       this.command = [];
     }

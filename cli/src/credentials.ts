@@ -29,8 +29,8 @@ export function credentialsFrom(
   awsProfile: string | undefined,
   env: NodeJS.ProcessEnv,
 ): () => Promise<FoundCredentials> {
-  const own = environmentCredentials(awsProfile, env);
-  if (own) return async () => own;
+  const fromEnvironment = environmentCredentials(awsProfile, env);
+  if (fromEnvironment) return async () => fromEnvironment;
   let known: FoundCredentials | undefined;
   let search: Search | undefined;
   const searched = (isAwaited: boolean): Promise<FoundCredentials> => {

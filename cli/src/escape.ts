@@ -2,7 +2,7 @@
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 const escaped = (text: string, as: (code: number) => string): string =>
-  text.replace(INVISIBLE, (mark) => as(mark.codePointAt(0) ?? 0));
+  text.replace(INVISIBLE, (character) => as(character.codePointAt(0) ?? 0));
 
 const unicode = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
 

@@ -16,7 +16,7 @@ export class Failure extends Error {
 export const misuse = (message: string): Failure => new Failure(message, EXIT.misuse);
 
 /** The reason why Node could not use a file, without the error code and the name of the system call. */
-export const reasonOf = ({ code, message }: NodeJS.ErrnoException): string =>
+export const fileFault = ({ code, message }: NodeJS.ErrnoException): string =>
   code === 'EISDIR' ? 'it is a folder' : message.replace(/^E\w+: |, \w+( '.*')?$/gs, '');
 
 /** The failure if neither the command line nor the configuration names the endpoint. */

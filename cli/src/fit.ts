@@ -16,14 +16,16 @@ const minOf = (column = ''): number => (column === 'TICKET' ? 13 : 0);
  * @param natural the widths without a limit
  */
 export function fitted(head: readonly string[], natural: readonly number[], maxColumns: number): number[] {
-  const least = natural.map((wide) => (wide > WHOLE ? SHORT : wide));
+  const minWidths = natural.map((wide) => (wide > WHOLE ? SHORT : wide));
   const isOver = (wides: number[]) =>
     wides.reduce((sum, wide) => sum + (wide && wide + GAP.length), 0) > maxColumns + GAP.length;
-  for (const name of LEFT_OUT_IN_ORDER) if (head.includes(name) && isOver(least)) least[head.indexOf(name)] = 0;
-  const isTight = isOver(least);
-  const widths = natural.map((wide, at) => (isTight || !least[at] ? (least[at] ?? 0) : wide));
+  for (const name of LEFT_OUT_IN_ORDER) if (head.includes(name) && isOver(minWidths)) minWidths[head.indexOf(name)] = 0;
+  const isTight = isOver(minWidths);
+  const widths = natural.map((wide, index) => (isTight || !minWidths[index] ? (minWidths[index] ?? 0) : wide));
   while (isOver(widths)) {
-    const from = widths.map((wide, at) => (wide > (isTight ? minOf(head[at]) : (least[at] ?? 0)) ? wide : 0));
+    const from = widths.map((wide, index) =>
+      wide > (isTight ? minOf(head[index]) : (minWidths[index] ?? 0)) ? wide : 0,
+    );
     const widest = from.indexOf(Math.max(...from));
     widths[widest] = (widths[widest] ?? 0) - 1;
   }

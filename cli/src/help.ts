@@ -4,8 +4,8 @@ import type { Verb } from './verb.ts';
 type Verbs = Record<string, Verb>;
 
 const columns = (lines: [left: string, right: string][]): string => {
-  const most = Math.max(...lines.map(([left]) => left.length));
-  return lines.map(([left, right]) => `  ${left.padEnd(most)}  ${right}`).join('\n');
+  const leftWidth = Math.max(...lines.map(([left]) => left.length));
+  return lines.map(([left, right]) => `  ${left.padEnd(leftWidth)}  ${right}`).join('\n');
 };
 
 /** The text of `holdfast --help`. */

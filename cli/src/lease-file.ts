@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSyn
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { EXIT } from './exit-codes.ts';
-import { Failure, misuse, reasonOf } from './failure.ts';
+import { Failure, fileFault, misuse } from './failure.ts';
 import type { Settings } from './settings.ts';
 
 /** With this record, a script passes a lease from `acquire` to `heartbeat` and `release`. It contains the proof, so only its user can read the file. */
@@ -26,7 +26,7 @@ export class LeaseFile {
       if (given === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#descriptor = openSync(this.path, 'wx', 0o600);
     } catch (error) {
-      throw new Failure(`the lease file cannot be made: ${reasonOf(error as Error)}`, EXIT.misuse);
+      throw new Failure(`the lease file cannot be made: ${fileFault(error as Error)}`, EXIT.misuse);
     }
   }
 
@@ -60,7 +60,7 @@ function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
   try {
     return Object(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error as Error);
+    const why = error instanceof SyntaxError ? 'it is not JSON' : fileFault(error as Error);
     throw noLeaseFile(path, why);
   }
 }

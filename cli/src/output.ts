@@ -1,6 +1,6 @@
 import { escapedJson, shown } from './escape.ts';
 import { EXIT } from './exit-codes.ts';
-import { Failure, reasonOf } from './failure.ts';
+import { Failure, fileFault } from './failure.ts';
 import { columnsOf, fitted, folded, GAP, shortened } from './fit.ts';
 import { Progress } from './progress.ts';
 
@@ -66,17 +66,17 @@ export class Output {
   /** Prints a header and a line for each row, which fit the terminal. Numbers are aligned to the right. */
   table(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
     const cells = rows.map((row) => row.map((cell) => shown(String(cell ?? '-'))));
-    const natural = head.map((_, at) => Math.max(...[head, ...cells].map((row) => columnsOf(row[at] ?? ''))));
+    const natural = head.map((_, index) => Math.max(...[head, ...cells].map((row) => columnsOf(row[index] ?? ''))));
     const widths = fitted(head, natural, this.#columns);
-    const isNumber = head.map((_, at) => rows.length > 0 && rows.every((row) => typeof row[at] === 'number'));
+    const isNumber = head.map((_, index) => rows.length > 0 && rows.every((row) => typeof row[index] === 'number'));
     const line = (row: readonly string[]) =>
       row
-        .flatMap((cell, at) => {
-          const most = widths[at];
-          if (!most) return [];
-          const text = shortened(cell, most);
-          const fill = ' '.repeat(most - columnsOf(text));
-          return isNumber[at] ? fill + text : this.#state(text) + fill;
+        .flatMap((cell, index) => {
+          const width = widths[index];
+          if (!width) return [];
+          const text = shortened(cell, width);
+          const fill = ' '.repeat(width - columnsOf(text));
+          return isNumber[index] ? fill + text : this.#state(text) + fill;
         })
         .join(GAP)
         .trimEnd();
@@ -86,12 +86,12 @@ export class Output {
 
   /** Prints a name and a value on each line. At a terminal, a long value is split into several lines. */
   fields(fields: Record<string, Cell>): void {
-    const most = Math.max(...Object.keys(fields).map((name) => name.length));
-    const indent = ' '.repeat(most) + GAP;
+    const nameWidth = Math.max(...Object.keys(fields).map((name) => name.length));
+    const indent = ' '.repeat(nameWidth) + GAP;
     for (const [name, value] of Object.entries(fields)) {
       const lines = folded(shown(String(value ?? '-')), this.#columns - indent.length);
       process.stdout.write(
-        `${this.#dim(name.padEnd(most))}${GAP}${lines.map((text) => this.#state(text)).join(`\n${indent}`)}\n`,
+        `${this.#dim(name.padEnd(nameWidth))}${GAP}${lines.map((text) => this.#state(text)).join(`\n${indent}`)}\n`,
       );
     }
   }
@@ -113,4 +113,4 @@ export class Output {
 
 /** The failure of a result that cannot be written. */
 export const unwritten = (error: Error): Failure =>
-  new Failure(`the result cannot be written: ${reasonOf(error)}`, EXIT.refused);
+  new Failure(`the result cannot be written: ${fileFault(error)}`, EXIT.refused);

@@ -15,7 +15,7 @@ export class Progress {
   readonly #startedAt = performance.now();
   #text: string | undefined;
   /** The last line about a wait, and when it was printed. */
-  #last = { key: '', state: '', place: '', atMs: 0 };
+  #last = { key: '', state: '', position: '', atMs: 0 };
   #timer: NodeJS.Timeout | undefined;
 
   constructor(isQuiet: boolean) {
@@ -45,14 +45,14 @@ export class Progress {
     const held = isShared(event) ? `in use: ${usedText(event)}` : `held by ${holder ?? 'another caller'}`;
     const state = cap?.limit === 0 ? capText(cap) : held;
     const until = state === held && !isShared(event) ? untilEnd(expiresAt) : '';
-    const place = positionText(event);
-    const line = `${place}: ${key} is ${state}${until}`;
+    const position = positionText(event);
+    const line = `${position}: ${key} is ${state}${until}`;
     if (this.#isLive) this.show(`waiting${line}`);
-    const { key: keyBefore, state: stateBefore, place: placeBefore, atMs } = this.#last;
-    const isNew = key !== keyBefore || (place && !placeBefore);
-    const hasChanged = state !== stateBefore || place !== placeBefore;
+    const { key: keyBefore, state: stateBefore, position: positionBefore, atMs } = this.#last;
+    const isNew = key !== keyBefore || (position && !positionBefore);
+    const hasChanged = state !== stateBefore || position !== positionBefore;
     if (this.#isLive || !(isNew || (hasChanged && performance.now() - atMs >= WAIT_LINE_MS))) return;
-    this.#last = { key, state, place: place || placeBefore, atMs: performance.now() };
+    this.#last = { key, state, position: position || positionBefore, atMs: performance.now() };
     this.note(`waiting since ${since}${line}`);
   }
 
@@ -80,7 +80,10 @@ export class Progress {
 const MAX_COUNTED = 100;
 
 /** ` at position 3 of 40`, or an empty text if the caller has no position yet. */
-function positionText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
-  if (!place) return '';
-  return ` at position ${place}${waiting < MAX_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
+function positionText({
+  place: position,
+  waiting = 0,
+}: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
+  if (!position) return '';
+  return ` at position ${position}${waiting < MAX_COUNTED ? ` of ${Math.max(position, waiting + 1)}` : ''}`;
 }

@@ -1,5 +1,5 @@
 import { type AcquireOptions, acquire } from '../../clients/typescript/src/acquire.ts';
-import { type CallOptions, type Core, insist } from '../../clients/typescript/src/attempt.ts';
+import { type CallOptions, type Core, call } from '../../clients/typescript/src/attempt.ts';
 import { bodyOf, MAX_BODY_BYTES, put } from '../../clients/typescript/src/blobs.ts';
 import type { components } from '../../clients/typescript/src/contract.ts';
 import { type Emit, emitter } from '../../clients/typescript/src/events.ts';
@@ -48,7 +48,7 @@ export class Service {
 
   /** Acquires several leases or permits, in the same order for all callers. @throws HoldfastError as `acquire`, with the key that was refused */
   acquireAll(entries: LeaseEntry[], options: LeasesOptions): Promise<Leases> {
-    const acquire = (key: string, own: AcquireOptions) => this.acquire(key, own);
+    const acquire = (key: string, leaseOptions: AcquireOptions) => this.acquire(key, leaseOptions);
     return acquireAll(this.#core.surroundings, acquire, entries, options);
   }
 
@@ -71,7 +71,7 @@ export class Service {
 
   /** Sends a call of the API. @throws HoldfastError */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    return insist(this.#core, operation, request, { ...this.#limits, ...options });
+    return call(this.#core, operation, request, { ...this.#limits, ...options });
   }
 
   /** Reads who holds a key, and counts the waiters. */

@@ -7,7 +7,7 @@ import { assertNamespace } from '../../clients/typescript/src/transport.ts';
 import type { Arguments } from './arguments.ts';
 import type { FoundCredentials } from './aws/found-credentials.ts';
 import { credentialsFrom } from './credentials.ts';
-import { misuse, NoEndpoint, reasonOf } from './failure.ts';
+import { fileFault, misuse, NoEndpoint } from './failure.ts';
 
 /** The address of the service and the identity of the caller. */
 export interface Settings {
@@ -79,7 +79,7 @@ function configFile(env: NodeJS.ProcessEnv): ConfigFile {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { profiles: {} };
-    throw misuse(`${path} cannot be read: ${reasonOf(error as Error)}`);
+    throw misuse(`${path} cannot be read: ${fileFault(error as Error)}`);
   }
   try {
     return checkedConfig(JSON.parse(text));

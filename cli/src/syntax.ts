@@ -18,7 +18,7 @@ export interface Syntax {
   /** The words after the verb, for example `KEY -- COMMAND ...`. */
   usage: string;
   /** How many words the verb takes. */
-  words: readonly [least: number, most: number];
+  words: readonly [min: number, max: number];
   /** The kind of the key, if the first word is a key or the beginning of one. The completion then asks the service. True for leases and permits. */
   takesKey?: true | 'once' | 'rate';
   /** True if a command follows `--`. */

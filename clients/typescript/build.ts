@@ -27,9 +27,9 @@ sizes.set(
 );
 for (const name of Object.keys(MINIFIED_BYTES)) sizes.set(name, await minified(name));
 console.log(`holdfast-client, bytes after gzip: ${JSON.stringify(Object.fromEntries(sizes))}`);
-for (const [part, most] of Object.entries({ ...MAX_BYTES, ...MINIFIED_BYTES }))
-  if ((sizes.get(part) ?? 0) > most) {
-    console.error(`holdfast-client: ${part} is over its budget of ${most} bytes`);
+for (const [part, maxBytes] of Object.entries({ ...MAX_BYTES, ...MINIFIED_BYTES }))
+  if ((sizes.get(part) ?? 0) > maxBytes) {
+    console.error(`holdfast-client: ${part} is over its budget of ${maxBytes} bytes`);
     process.exitCode = 1;
   }
 

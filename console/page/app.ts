@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { History } from './changes.ts';
+import { NoticedChanges } from './changes.ts';
 import { CommitsView } from './commits.ts';
 import { Page } from './context.ts';
 import { ExpiredView } from './expired.ts';
@@ -50,7 +50,7 @@ export function App() {
   const route = useRoute();
   const { data: settings } = usePolled(readSettings, { everyMs: RARELY_MS });
   const { data: who } = usePolled(readWho, { everyMs: RARELY_MS });
-  const history = useMemo(() => new History(), []);
+  const noticedChanges = useMemo(() => new NoticedChanges(), []);
   const [said, setSaid] = useState('');
   useEffect(() => {
     const timer = setTimeout(() => setSaid(''), SAID_MS);
@@ -73,7 +73,7 @@ export function App() {
     before.current = route.view;
   }, [route.view, route.key]);
   const View = VIEW_OF[route.view];
-  return html`<${Page.Provider} value=${{ settings, who, history, announce: setSaid }}>
+  return html`<${Page.Provider} value=${{ settings, who, noticedChanges, announce: setSaid }}>
     <${Banner} view=${route.view} settings=${settings} who=${who} onHelp=${help} onZone=${turnZone} onSkip=${() => main.current?.focus()} />
     <main id="main" ref=${main} tabindex="-1"><h1 class="unseen">${TITLES[route.view]}</h1><${View} route=${route} /></main>
     <p class="said" role="status" aria-live="polite">${said}</p>

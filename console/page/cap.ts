@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { kindOf, listOf } from './acts.ts';
+import { kindField, listOf } from './act-dialogs.ts';
 import { Page, refusalOf } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
@@ -80,7 +80,7 @@ const TIMES: [number, string][] = [
 
 /** Asks how much may be in use, why and for how long. With `lifts`, asks whether to lift the cap. */
 function CapDialog({ read: { key, cap, waiting }, noun: subject, lifts, onClose, onDone }: CapProps) {
-  const { history, announce } = useContext(Page);
+  const { noticedChanges, announce } = useContext(Page);
   const [limit, setLimit] = useState(String(cap?.limit ?? 0));
   const [reason, setReason] = useState(cap?.reason ?? '');
   const [seconds, setSeconds] = useState(0);
@@ -88,9 +88,9 @@ function CapDialog({ read: { key, cap, waiting }, noun: subject, lifts, onClose,
   const noun = isPause ? 'pause' : 'cap';
   const act = async () => {
     const terms = { limit: Number(limit), reason, ...(seconds > 0 && { forSeconds: seconds }) };
-    await call('capKey', { key, ...(lifts ? { limit: null } : terms), ...kindOf(subject) });
+    await call('capKey', { key, ...(lifts ? { limit: null } : terms), ...kindField(subject) });
     const did = lifts ? `lifted the ${noun}` : isPause ? 'paused it' : `capped it at ${limit}`;
-    history.did(listOf(subject), { subject: key, what: `this page ${did}` }, Date.now());
+    noticedChanges.did(listOf(subject), { subject: key, what: `this page ${did}` }, Date.now());
     announce(lifts ? `The ${noun} of ${key} is lifted.` : `${key} is ${isPause ? 'paused' : `capped at ${limit}`}.`);
     onDone();
   };

@@ -22,50 +22,52 @@ const someone = (holder: string | null) => holder ?? 'a client without a name';
 /** The changes of keys. Heartbeats are not among them, because they change only the time. */
 export const keyChanges: Compare<ListedKey> = (before, after) => {
   const noted: Noted[] = [];
-  for (const [subject, now] of after) {
-    const then = before.get(subject);
-    const what = then ? keyChange(then, now) : firstSight(now);
+  for (const [subject, current] of after) {
+    const former = before.get(subject);
+    const what = former ? keyChange(former, current) : firstSight(current);
     if (what) noted.push({ subject, what });
-    const capped = capChange(then?.cap, now.cap);
+    const capped = capChange(former?.cap, current.cap);
     if (capped) noted.push({ subject, what: capped });
-    if (Boolean(then?.waiting) !== Boolean(now.waiting))
-      noted.push({ subject, what: now.waiting ? 'a line has formed' : 'its line is empty' });
+    if (Boolean(former?.waiting) !== Boolean(current.waiting))
+      noted.push({ subject, what: current.waiting ? 'a line has formed' : 'its line is empty' });
   }
   for (const subject of before.keys()) if (!after.has(subject)) noted.push({ subject, what: 'its record is gone' });
   return noted;
 };
 
 /** How a cap has changed. Each command of an operator has a different time, by which caps are told apart. */
-function capChange(then: Cap | undefined, now: Cap | undefined): string | undefined {
-  if (then?.since === now?.since) return undefined;
-  if (!now) return then?.limit === 0 ? 'it is no longer paused' : 'it is no longer capped';
-  return `${now.by ?? 'an unknown operator'} ${now.limit === 0 ? 'paused it' : `capped it at ${now.limit}`}: ${now.reason}`;
+function capChange(former: Cap | undefined, current: Cap | undefined): string | undefined {
+  if (former?.since === current?.since) return undefined;
+  if (!current) return former?.limit === 0 ? 'it is no longer paused' : 'it is no longer capped';
+  return `${current.by ?? 'an unknown operator'} ${current.limit === 0 ? 'paused it' : `capped it at ${current.limit}`}: ${current.reason}`;
 }
 
-function firstSight(now: ListedKey): string | undefined {
-  if (isShared(now)) return inUse(now);
-  return now.state === 'held' ? `${someone(now.holder)} took it` : undefined;
+function firstSight(current: ListedKey): string | undefined {
+  if (isShared(current)) return inUse(current);
+  return current.state === 'held' ? `${someone(current.holder)} took it` : undefined;
 }
 
-const inUse = (now: ListedKey): string => `${usedText(now)} in use`;
+const inUse = (current: ListedKey): string => `${usedText(current)} in use`;
 
 /** How a key has changed. With several permits, each heartbeat changes which one ends next, so only the use of such a key counts. */
-function keyChange(then: ListedKey, now: ListedKey): string | undefined {
-  if (!isShared(now) && !isShared(then)) return leaseChange(then, now);
-  return now.used === then.used && now.holders === then.holders ? undefined : `${inUse(now)}, before ${usedText(then)}`;
+function keyChange(former: ListedKey, current: ListedKey): string | undefined {
+  if (!isShared(current) && !isShared(former)) return leaseChange(former, current);
+  return current.used === former.used && current.holders === former.holders
+    ? undefined
+    : `${inUse(current)}, before ${usedText(former)}`;
 }
 
-function leaseChange(then: ListedKey, now: ListedKey): string | undefined {
-  if (now.fence !== then.fence && now.state === 'held') {
-    if (then.state === 'held')
-      return `it went from ${someone(then.holder)} to ${someone(now.holder)}, fence ${now.fence}`;
-    return `${someone(now.holder)} took it, fence ${now.fence}`;
+function leaseChange(former: ListedKey, current: ListedKey): string | undefined {
+  if (current.fence !== former.fence && current.state === 'held') {
+    if (former.state === 'held')
+      return `it went from ${someone(former.holder)} to ${someone(current.holder)}, fence ${current.fence}`;
+    return `${someone(current.holder)} took it, fence ${current.fence}`;
   }
-  if (now.ending && !then.ending) return `${someone(now.holder)} was asked to stop`;
-  if (now.state === then.state) return undefined;
-  if (now.state === 'expired') return `${someone(now.holder)} let it expire`;
-  if (now.state === 'released') return `${someone(then.holder)} no longer holds it`;
-  return now.state === 'held' ? `${someone(now.holder)} revived it` : 'it is free';
+  if (current.ending && !former.ending) return `${someone(current.holder)} was asked to stop`;
+  if (current.state === former.state) return undefined;
+  if (current.state === 'expired') return `${someone(current.holder)} let it expire`;
+  if (current.state === 'released') return `${someone(former.holder)} no longer holds it`;
+  return current.state === 'held' ? `${someone(current.holder)} revived it` : 'it is free';
 }
 
 export const commitChanges: Compare<InFlight> = (before, after) => {
@@ -81,20 +83,21 @@ export const commitChanges: Compare<InFlight> = (before, after) => {
 
 export const recordChanges: Compare<NameRecord> = (before, after) => {
   const noted: Noted[] = [];
-  for (const [subject, now] of after) {
-    const then = before.get(subject);
-    if (!then) {
+  for (const [subject, current] of after) {
+    const former = before.get(subject);
+    if (!former) {
       noted.push({ subject, what: 'it is new' });
       continue;
     }
-    const [headThen, headNow] = [headOf(then), headOf(now)];
-    if (headNow !== headThen) noted.push({ subject, what: `its head went from t ${headThen} to t ${headNow}` });
-    if (now.index.t !== then.index.t)
-      noted.push({ subject, what: `its index went from t ${then.index.t} to t ${now.index.t}` });
-    if (now.status.state !== then.status.state)
-      noted.push({ subject, what: `its status went from ${then.status.state} to ${now.status.state}` });
-    if (now.retracted !== then.retracted)
-      noted.push({ subject, what: now.retracted ? 'it was retracted' : 'it is no longer retracted' });
+    const [formerHead, currentHead] = [headOf(former), headOf(current)];
+    if (currentHead !== formerHead)
+      noted.push({ subject, what: `its head went from t ${formerHead} to t ${currentHead}` });
+    if (current.index.t !== former.index.t)
+      noted.push({ subject, what: `its index went from t ${former.index.t} to t ${current.index.t}` });
+    if (current.status.state !== former.status.state)
+      noted.push({ subject, what: `its status went from ${former.status.state} to ${current.status.state}` });
+    if (current.retracted !== former.retracted)
+      noted.push({ subject, what: current.retracted ? 'it was retracted' : 'it is no longer retracted' });
   }
   for (const subject of before.keys()) if (!after.has(subject)) noted.push({ subject, what: 'it is gone' });
   return noted;
@@ -116,7 +119,7 @@ interface Refresh<Row> {
 }
 
 /** The changes in all lists of the page, the latest on top. */
-export class History {
+export class NoticedChanges {
   #changes: readonly Change[] = [];
   readonly #before = new Map<Change['list'], ReadonlyMap<string, unknown>>();
 

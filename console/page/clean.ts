@@ -13,7 +13,7 @@ interface CleanProps {
 
 type Kind = ReportPage['rows'][number]['kind'];
 
-interface Wish {
+interface CleanChoices {
   kinds: Kind[];
   olderThanSeconds: number;
   neverDeletable: boolean;
@@ -34,7 +34,7 @@ type Step = { step: 'ask' } | { step: 'checked'; total: Total } | { step: 'done'
 export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps) {
   const { announce } = useContext(Page);
   const kinds = [...new Set(rows.map(({ kind }) => kind))];
-  const [wish, setWish] = useState<Wish>({ kinds, olderThanSeconds: 3600, neverDeletable: false });
+  const [choices, setChoices] = useState<CleanChoices>({ kinds, olderThanSeconds: 3600, neverDeletable: false });
   const [step, setStep] = useState<Step>({ step: 'ask' });
   const [countSoFar, setCountSoFar] = useState<number>();
   const [problem, setProblem] = useState<Problem>();
@@ -43,7 +43,7 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
     setCountSoFar(0);
     setProblem(undefined);
     try {
-      const total = await cleanAll({ reportId, ...wish, dryRun }, setCountSoFar);
+      const total = await cleanAll({ reportId, ...choices, dryRun }, setCountSoFar);
       setStep({ step: dryRun ? 'checked' : 'done', total });
       announce(
         `${counted(total.deleted.count, 'record')} ${dryRun ? 'would be deleted' : 'deleted'}, ${total.spared.count} spared.`,
@@ -56,45 +56,45 @@ export function CleanDialog({ report: { reportId, rows }, onClose }: CleanProps)
   const isBusy = countSoFar !== undefined;
   const canDelete = step.step === 'checked' && step.total.deleted.count > 0;
   return html`<${Dialog} title="Clean up expired records" wide onClose=${onClose}>
-    ${step.step === 'ask' ? html`<${WishForm} wish=${wish} kinds=${kinds} onWish=${setWish} />` : html`<${Outcome} step=${step.step} total=${step.total} />`}
+    ${step.step === 'ask' ? html`<${CleanChoicesForm} choices=${choices} kinds=${kinds} onChoices=${setChoices} />` : html`<${Outcome} step=${step.step} total=${step.total} />`}
     ${problem && html`<div class="notice trouble" role="alert"><p><${ProblemDetail} problem=${problem} /></p></div>`}
     ${isBusy && html`<p role="status">${counted(countSoFar, 'record')} so far…</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>${step.step === 'done' ? 'Close' : 'Leave them'}</button>
       ${step.step === 'checked' && html`<button type="button" disabled=${isBusy} onClick=${() => setStep({ step: 'ask' })}>Choose again</button>`}
-      ${step.step === 'ask' && html`<button type="button" class="primary" disabled=${isBusy || wish.kinds.length === 0} onClick=${() => run(true)}>Show what would be deleted</button>`}
+      ${step.step === 'ask' && html`<button type="button" class="primary" disabled=${isBusy || choices.kinds.length === 0} onClick=${() => run(true)}>Show what would be deleted</button>`}
       ${canDelete && html`<button type="button" class="danger" disabled=${isBusy} onClick=${() => run(false)}>Delete ${counted(step.total.deleted.count, 'record')}</button>`}
     </div>
   <//>`;
 }
 
-interface WishProps {
-  wish: Wish;
+interface CleanChoicesProps {
+  choices: CleanChoices;
   kinds: Kind[];
-  onWish(wish: Wish): void;
+  onChoices(choices: CleanChoices): void;
 }
 
-function WishForm({ wish, kinds, onWish }: WishProps) {
+function CleanChoicesForm({ choices, kinds, onChoices }: CleanChoicesProps) {
   const toggle = (kind: Kind) =>
-    onWish({
-      ...wish,
-      kinds: wish.kinds.includes(kind) ? wish.kinds.filter((one) => one !== kind) : [...wish.kinds, kind],
+    onChoices({
+      ...choices,
+      kinds: choices.kinds.includes(kind) ? choices.kinds.filter((one) => one !== kind) : [...choices.kinds, kind],
     });
   const setAge = (event: Event) => {
     const seconds = Number((event.currentTarget as HTMLSelectElement).value);
-    onWish({ ...wish, olderThanSeconds: seconds });
+    onChoices({ ...choices, olderThanSeconds: seconds });
   };
   return html`
     <p>Each record is deleted only if it is still exactly the one that was reported. A lease that is held again, or has a line, stays. You first see which records would be deleted.</p>
     <fieldset><legend>Kinds</legend>
-      ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}s</label>`)}
+      ${kinds.map((kind) => html`<label><input type="checkbox" checked=${choices.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}s</label>`)}
     </fieldset>
     <label class="field">Expired for at least
-      <select value=${String(wish.olderThanSeconds)} onChange=${setAge}>
-        ${AGES.map(([seconds, words]) => html`<option value=${seconds} selected=${seconds === wish.olderThanSeconds}>${words}</option>`)}
+      <select value=${String(choices.olderThanSeconds)} onChange=${setAge}>
+        ${AGES.map(([seconds, words]) => html`<option value=${seconds} selected=${seconds === choices.olderThanSeconds}>${words}</option>`)}
       </select>
     </label>
-    <label class="field"><input type="checkbox" checked=${wish.neverDeletable} onChange=${() => onWish({ ...wish, neverDeletable: !wish.neverDeletable })} /> Also records that DynamoDB never deletes, because their TTL is wrong or missing</label>
+    <label class="field"><input type="checkbox" checked=${choices.neverDeletable} onChange=${() => onChoices({ ...choices, neverDeletable: !choices.neverDeletable })} /> Also records that DynamoDB never deletes, because their TTL is wrong or missing</label>
   `;
 }
 
@@ -142,7 +142,7 @@ function Records({ records, count }: { records: CleanUp['deleted']['records']; c
 
 /** Cleans page after page, until the report ends, or the clean-up stops for another reason than its time limit. */
 async function cleanAll(
-  request: Wish & { reportId: string; dryRun: boolean },
+  request: CleanChoices & { reportId: string; dryRun: boolean },
   onProgress: (count: number) => void,
 ): Promise<Total> {
   const total: Total = {
@@ -174,6 +174,6 @@ const MAX_LISTED = 100;
 
 function add(total: Count, more: Count): void {
   total.count += more.count;
-  for (const [by, count] of Object.entries(more.by)) total.by[by] = (total.by[by] ?? 0) + (count ?? 0);
+  for (const [group, count] of Object.entries(more.by)) total.by[group] = (total.by[group] ?? 0) + (count ?? 0);
   total.records.push(...more.records.slice(0, MAX_LISTED - total.records.length));
 }

@@ -16,7 +16,7 @@ const idOf = ({ path, expectedEtag, commitId }: InFlight) => [path, expectedEtag
 
 const texts = ({ path, commitId }: InFlight) => [path, commitId];
 
-const columns = (at: number): Table<InFlight>['columns'] => [
+const columns = (answeredAt: number): Table<InFlight>['columns'] => [
   {
     head: 'Path',
     class: 'mono',
@@ -30,7 +30,7 @@ const columns = (at: number): Table<InFlight>['columns'] => [
     cell: ({ remainingMs, timeoutMs }) =>
       remainingMs === null
         ? None('not known')
-        : html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${timeoutMs ?? remainingMs} />`,
+        : html`<${Draining} remainingMs=${remainingMs} answeredAt=${answeredAt} wholeMs=${timeoutMs ?? remainingMs} />`,
   },
   { head: 'Commit', class: 'mono', cell: ({ commitId }) => commitId ?? None('of another client') },
   { head: 'Replaces', class: 'mono', cell: ({ expectedEtag }) => expectedEtag ?? None('nothing (a new object)') },
@@ -46,19 +46,19 @@ const columns = (at: number): Table<InFlight>['columns'] => [
 const readCommits = reader<InFlight>('readInFlight', 'commits');
 
 export function CommitsView({ route }: { route: Route }) {
-  const { history } = useContext(Page);
+  const { noticedChanges } = useContext(Page);
   const polled = usePolled(readCommits, {
     everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) => rows.map(idOf).sort().join(),
     onData: ({ rows, more }) => {
       const byPath = new Map(rows.map((row) => [row.path, row]));
-      if (!more) history.saw({ list: 'commits', rows: byPath, compare: commitChanges }, Date.now());
+      if (!more) noticedChanges.saw({ list: 'commits', rows: byPath, compare: commitChanges }, Date.now());
     },
   });
   return html`<section aria-label="Commits in flight">
     <p class="lead">Commits that have begun and have not ended. If a writer was interrupted, its path is free when the bar is empty.</p>
-    <${Loaded} polled=${polled}>${({ rows, more }: Listing<InFlight>, at: number) => html`
+    <${Loaded} polled=${polled}>${({ rows, more }: Listing<InFlight>, answeredAt: number) => html`
       ${more && html`<p class="notice">The table of commit records is long. Only its beginning was read.</p>`}
-      <${List} noun="commit in flight" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(at)} />`}<//>
+      <${List} noun="commit in flight" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(answeredAt)} />`}<//>
   </section>`;
 }

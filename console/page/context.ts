@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import type { Operation } from '../../clients/typescript/src/transport.ts';
-import type { History } from './changes.ts';
+import type { NoticedChanges } from './changes.ts';
 import type { Settings, Whoami } from './service.ts';
 
 /** The values that every part of the page can read. */
@@ -9,7 +9,7 @@ export interface PageContext {
   settings: Settings | undefined;
   /** Undefined until the service has answered, or if it does not answer that call. */
   who: Whoami | undefined;
-  history: History;
+  noticedChanges: NoticedChanges;
   /** Shows the outcome of an act, and lets screen readers read it. */
   announce(text: string): void;
 }

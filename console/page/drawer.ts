@@ -18,7 +18,7 @@ interface SplitProps<T> {
   polled: Polled<T>;
   /** The key that is open, if any. */
   detail: ComponentChildren;
-  children: (data: T, at: number) => ComponentChildren;
+  children: (data: T, answeredAt: number) => ComponentChildren;
 }
 
 /** A list of keys, with the open key beside it. */
@@ -43,7 +43,7 @@ interface DrawerProps<T> extends DetailProps {
   /** Reads the key. */
   ask(key: string, signal: AbortSignal): Promise<T>;
   everyMs: number;
-  children: (read: T, at: number, onChange: () => void) => ComponentChildren;
+  children: (read: T, answeredAt: number, onChange: () => void) => ComponentChildren;
 }
 
 /** A text that changes with a key, but not with the time that is left, which changes in each answer. */
@@ -70,14 +70,16 @@ export function Drawer<T>({ subject, route, list, ask, everyMs, children }: Draw
       <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
     </header>
     ${subject.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${subject}</p></details>`}
-    <${Loaded} polled=${polled} isProblemShown=${isListOut}>${(read: T, at: number) => children(read, at, changed)}<//>
+    <${Loaded} polled=${polled} isProblemShown=${isListOut}>${(read: T, answeredAt: number) => children(read, answeredAt, changed)}<//>
     <${Seen} list=${route.view} subject=${subject} />
   </section>`;
 }
 
 function Seen({ list, subject }: { list: string; subject: string }) {
-  const { history } = useContext(Page);
-  const seen = history.changes.filter((change) => change.list === list && change.subject === subject).slice(0, 20);
+  const { noticedChanges } = useContext(Page);
+  const seen = noticedChanges.changes
+    .filter((change) => change.list === list && change.subject === subject)
+    .slice(0, 20);
   if (seen.length === 0) return null;
   return html`<h3>Seen here</h3>
     <ul class="seen">${seen.map(({ at, what }) => html`<li><time>${clockTime(at)}</time> ${what}</li>`)}</ul>`;

@@ -25,9 +25,9 @@ const texts = ({ subject, what }: Change) => [subject, what];
 
 /** The tab History: what has changed while the page was open. */
 export function HistoryView({ route }: { route: Route }) {
-  const { history } = useContext(Page);
+  const { noticedChanges } = useContext(Page);
   return html`<section aria-label="History">
     <p class="lead">What has changed since this page was opened, from one refresh to the next. The page reads only the list that is shown, and only while it is visible.</p>
-    <${List} noun="change" empty="Nothing has changed yet." rows=${history.changes} columns=${COLUMNS} ...${{ route, idOf, texts }} />
+    <${List} noun="change" empty="Nothing has changed yet." rows=${noticedChanges.changes} columns=${COLUMNS} ...${{ route, idOf, texts }} />
   </section>`;
 }

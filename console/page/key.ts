@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import { BreakDialog, CancelDialog, RunNextDialog } from './acts.ts';
+import { BreakDialog, CancelDialog, RunNextDialog } from './act-dialogs.ts';
 import { Acts, CapNotice } from './cap.ts';
 import { Page, refusalOf } from './context.ts';
 import { type DetailProps, Drawer } from './drawer.ts';
@@ -31,28 +31,28 @@ const ask = (key: string, signal: AbortSignal) =>
 
 /** One key, with its holders and its line. */
 export const KeyDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: POLL_EVERY_MS }}>
-  ${(read: Key, at: number, onChange: () => void) => html`
+  ${(read: Key, answeredAt: number, onChange: () => void) => html`
     ${read.cap && html`<${CapNotice} cap=${read.cap} />`}
     ${
       read.holders.some(({ mode }) => mode === 'shared')
-        ? html`<${Permits} ...${{ read, at, onChange }} />`
-        : html`<${Facts} lease=${read} noun="lease" ...${{ at, onChange }} />`
+        ? html`<${Permits} ...${{ read, answeredAt, onChange }} />`
+        : html`<${Facts} lease=${read} noun="lease" ...${{ answeredAt, onChange }} />`
     }
-    <${Line} read=${read} at=${at} onChange=${onChange} />
+    <${Line} read=${read} answeredAt=${answeredAt} onChange=${onChange} />
   `}
 <//>`;
 
 interface FactsProps {
   lease: Granted & { hasRecord: boolean };
   noun: 'lease' | 'run';
-  at: number;
+  answeredAt: number;
   onChange(): void;
   /** More facts, which come first. */
   children?: ComponentChildren;
 }
 
 /** An exclusive holder, and what the reader can do to it. */
-export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
+export function Facts({ lease, noun, answeredAt, onChange, children }: FactsProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<Granted>();
   const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
@@ -61,7 +61,7 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
   const isHeld = state === 'held' || state === 'expired';
   const isBound = lease.bound && state === 'held';
   return html`
-    <div class="standing"><${State} row=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
+    <div class="standing"><${State} row=${lease} /><${TimeLeft} lease=${lease} answeredAt=${answeredAt} /></div>
     <dl class="facts">
       ${children}
       ${state !== 'free' && html`<dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>`}
@@ -80,7 +80,7 @@ export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
     <//>
     ${
       breaking &&
-      html`<${BreakDialog} noun=${noun} held=${fence === breaking.fence ? lease : breaking} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
+      html`<${BreakDialog} noun=${noun} held=${fence === breaking.fence ? lease : breaking} answeredAt=${answeredAt} onClose=${() => setBreaking(undefined)} onDone=${() => {
         setBreaking(undefined);
         onChange();
       }} />`
@@ -104,7 +104,15 @@ function Before({ previous: { holder, ended, at, by } }: { previous: NonNullable
   return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }
 
-function Line({ read: { key, waiting, waiters = [] }, at, onChange }: { read: Key; at: number; onChange(): void }) {
+function Line({
+  read: { key, waiting, waiters = [] },
+  answeredAt,
+  onChange,
+}: {
+  read: Key;
+  answeredAt: number;
+  onChange(): void;
+}) {
   const context = useContext(Page);
   const [asking, setAsking] = useState<{ Dialog: typeof RunNextDialog; waiter: Waiter }>();
   const refusal = refusalOf(context, 'cancelWaiter');
@@ -114,7 +122,7 @@ function Line({ read: { key, waiting, waiters = [] }, at, onChange }: { read: Ke
       waiting === 0
         ? html`<${Nothing}>The line is empty.<//>`
         : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The next of them are shown.` : `${counted(waiting, 'waiter')} in line, the next one on top.`}</p>
-          <ol class="line">${waiters.map((waiter, index) => html`<${WaiterRow} key=${waiter.ticket} position=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onAct=${(Dialog: typeof RunNextDialog) => setAsking({ Dialog, waiter })} />`)}</ol>
+          <ol class="line">${waiters.map((waiter, index) => html`<${WaiterRow} key=${waiter.ticket} position=${index + 1} waiter=${waiter} answeredAt=${answeredAt} refusal=${refusal} onAct=${(Dialog: typeof RunNextDialog) => setAsking({ Dialog, waiter })} />`)}</ol>
           ${refusal && html`<p class="why">${refusal}</p>`}`
     }
     ${
@@ -135,12 +143,12 @@ const asleep = (ms: number): string => `asleep, due ${ms < 0 ? `in ${duration(-m
 interface WaiterRowProps {
   position: number;
   waiter: Waiter;
-  at: number;
+  answeredAt: number;
   refusal: string | undefined;
   onAct(dialog: typeof RunNextDialog): void;
 }
 
-function WaiterRow({ position, waiter, at, refusal, onAct }: WaiterRowProps) {
+function WaiterRow({ position, waiter, answeredAt, refusal, onAct }: WaiterRowProps) {
   const { kind, holder, execution, parkedAt, dueAt, movedBy } = waiter;
   const isMoved = movedBy !== undefined;
   return html`<li>
@@ -151,7 +159,7 @@ function WaiterRow({ position, waiter, at, refusal, onAct }: WaiterRowProps) {
       <span>${kind}, <${Counting} instant=${parkedAt} words=${waited} /></span>
       <span class="quiet">since <${At} instant=${parkedAt} /></span>
       ${dueAt && html`<${Counting} instant=${dueAt} words=${asleep} />`}
-      ${kind !== 'caller' && html`<${Deadline} waiter=${waiter} at=${at} />`}
+      ${kind !== 'caller' && html`<${Deadline} waiter=${waiter} answeredAt=${answeredAt} />`}
       ${execution && html`<${Execution} arn=${execution} />`}
     </div>
     <div>
@@ -162,10 +170,10 @@ function WaiterRow({ position, waiter, at, refusal, onAct }: WaiterRowProps) {
 }
 
 /** How long a task still waits. For a caller this is not shown, because its deadline is that of one call, and most callers call again. */
-function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<WaiterRowProps, 'waiter' | 'at'>) {
+function Deadline({ waiter: { parkedAt, deadline }, answeredAt }: Pick<WaiterRowProps, 'waiter' | 'answeredAt'>) {
   const wholeMs = Date.parse(deadline) - Date.parse(parkedAt);
   // The service does not send how much of a wait is left, so this is by the clock of this machine.
-  const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
-  return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
+  const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - answeredAt));
+  return html`<${Draining} remainingMs=${remainingMs} answeredAt=${answeredAt} wholeMs=${wholeMs} over="past its deadline" />
     <span class="quiet">stops waiting <${At} instant=${deadline} /></span>`;
 }

@@ -51,7 +51,7 @@ function urgency({ state, waiting, cap }: ListedKey): number {
 const byUrgency = (row: ListedKey): string =>
   urgency(row) + (urgency(row) === 0 ? String(1e9 - row.waiting) : isPaused(row) ? 'paused' : stateText(row));
 
-const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
+const columns = (route: Route, answeredAt: number): Table<ListedKey>['columns'] => [
   {
     head: 'Key',
     cell: ({ key }) => html`<${KeyLink} name=${key} route=${route} />`,
@@ -78,7 +78,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   },
   {
     head: 'Time left',
-    cell: (row) => !isShared(row) && html`<${TimeLeft} lease=${row} at=${at} />`,
+    cell: (row) => !isShared(row) && html`<${TimeLeft} lease=${row} answeredAt=${answeredAt} />`,
     order: { by: 'expiry', value: (row) => (isShared(row) ? null : row.expiresAt) },
     width: '12.4rem',
     isSpare: true,
@@ -104,7 +104,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
 
 /** The tab Keys: who holds which key, and beside the list the key that is open. */
 export function KeysView({ route }: { route: Route }) {
-  const { history } = useContext(Page);
+  const { noticedChanges } = useContext(Page);
   const { key } = route;
   const polled = usePolled(readKeys, {
     everyMs: POLL_EVERY_MS,
@@ -114,11 +114,11 @@ export function KeysView({ route }: { route: Route }) {
         .join('\n'),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.key, row]));
-      if (!more) history.saw({ list: 'keys', rows: byName, compare: keyChanges }, Date.now());
+      if (!more) noticedChanges.saw({ list: 'keys', rows: byName, compare: keyChanges }, Date.now());
     },
   });
   const empty = html`No key is in use. To hold one for a minute:<${First} words="run hello" work="sleep 60" />`;
   return html`<${Split} label="Keys" polled=${polled} detail=${key !== undefined && html`<${KeyDetail} key=${key} subject=${key} route=${route} list=${polled} />`}>
-    ${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} noun="key" start="state" filters=${FILTERS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}
+    ${({ rows, more }: Listing<ListedKey>, answeredAt: number) => html`<${List} noun="key" start="state" filters=${FILTERS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, answeredAt)} />`}
   <//>`;
 }

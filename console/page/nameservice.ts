@@ -57,13 +57,13 @@ const readRecords = reader<NameRecord>('readNames', 'records');
 
 /** The tab Names: the heads of the nameservice, and how far each index is behind. */
 export function NameserviceView({ route }: { route: Route }) {
-  const { history } = useContext(Page);
+  const { noticedChanges } = useContext(Page);
   const polled = usePolled(readRecords, {
     everyMs: POLL_EVERY_MS,
     fingerprint: ({ rows }) => rows.map(({ alias, updatedAt }) => alias + updatedAt).join(),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.alias, row]));
-      if (!more) history.saw({ list: 'nameservice', rows: byName, compare: recordChanges }, Date.now());
+      if (!more) noticedChanges.saw({ list: 'nameservice', rows: byName, compare: recordChanges }, Date.now());
     },
   });
   return html`<section aria-label="Names">

@@ -78,13 +78,13 @@ const ask = (key: string, signal: AbortSignal) => call('readOnce', { key }, sign
 
 /** One key of `once`: who works or has worked for which slot, and the slot that is done, with its result. */
 const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: POLL_EVERY_MS }}>
-  ${(read: OnceKey, at: number, onChange: () => void) => {
+  ${(read: OnceKey, answeredAt: number, onChange: () => void) => {
     const { slot, done, result = null, cap } = read;
     const isDone = slotOf(read).state === 'done';
     const lease = { ...read, ...(isDone && { state: 'done' }), waiting: 0, hasRecord: slot !== null };
     return html`
     ${cap && html`<${CapNotice} cap=${cap} />`}
-    <${Facts} noun="run" ...${{ lease, at, onChange }}><dt>Slot</dt><dd class="mono">${slot}</dd><//>
+    <${Facts} noun="run" ...${{ lease, answeredAt, onChange }}><dt>Slot</dt><dd class="mono">${slot}</dd><//>
     <h3>Done</h3>
     ${
       done

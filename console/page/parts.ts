@@ -11,7 +11,7 @@ interface DrainingProps {
   /** How much was left when the service answered, in milliseconds. */
   remainingMs: number;
   /** When the service answered, on the clock of `performance.now()`. */
-  at: number;
+  answeredAt: number;
   /** The whole time, in milliseconds. */
   wholeMs: number;
   /** The text when nothing is left. */
@@ -22,9 +22,9 @@ interface DrainingProps {
 const LOW = 0.25;
 
 /** The time that is left, as a bar that drains and in words. */
-export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingProps) {
+export function Draining({ remainingMs, answeredAt, wholeMs, over = 'over' }: DrainingProps) {
   const ref = useTicking<HTMLSpanElement>((element) => {
-    const left = Math.max(0, remainingMs - (performance.now() - at));
+    const left = Math.max(0, remainingMs - (performance.now() - answeredAt));
     const share = Math.min(1, left / Math.max(1, wholeMs));
     const [bar, words] = element.children as unknown as [HTMLElement, HTMLElement];
     (bar.firstElementChild as HTMLElement).style.transform = `scaleX(${share.toFixed(4)})`;
@@ -40,16 +40,16 @@ export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingPr
 /** The time that is left of a lease. The whole bar is its ttl. */
 export function TimeLeft({
   lease,
-  at,
+  answeredAt,
 }: {
   lease: Pick<Key, 'state' | 'remainingMs' | 'ttlSeconds' | 'expiresAt'> & { bound?: boolean };
-  at: number;
+  answeredAt: number;
 }) {
   const { state, bound, remainingMs, ttlSeconds, expiresAt } = lease;
   if (state === 'expired' && expiresAt) return html`<span class="quiet">ended <${Since} instant=${expiresAt} /></span>`;
   if (bound && state === 'held') return html`<span class="quiet">until its execution ends</span>`;
   if (remainingMs === null) return state === 'held' ? None('without end') : null;
-  return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;
+  return html`<${Draining} remainingMs=${remainingMs} answeredAt=${answeredAt} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;
 }
 
 /** A text about a time that changes each second. @param words the text for the milliseconds since that time, which may be negative */
@@ -117,9 +117,9 @@ export function Execution({ arn }: { arn: string | null }) {
 /** Shows how old the last answer is. During an outage the page turns grey, because what it shows may have changed. */
 export function Age() {
   const ref = useTicking<HTMLSpanElement>((element) => {
-    const { data, at, problem } = shown.polled ?? {};
+    const { data, answeredAt, problem } = shown.polled ?? {};
     document.body.classList.toggle('stale', problem !== undefined);
-    element.textContent = data === undefined ? '' : `updated ${ago(performance.now() - (at ?? 0))}`;
+    element.textContent = data === undefined ? '' : `updated ${ago(performance.now() - (answeredAt ?? 0))}`;
   });
   return html`<span class="age" ref=${ref}></span>`;
 }
@@ -159,15 +159,15 @@ interface LoadedProps<T> {
   polled: Polled<T>;
   /** True if the page already says why there is no answer. */
   isProblemShown?: boolean;
-  children: (data: T, at: number) => ComponentChildren;
+  children: (data: T, answeredAt: number) => ComponentChildren;
 }
 
 /** Shows the data of a poll, or why there is none yet. */
 export function Loaded<T>({ polled, isProblemShown = false, children }: LoadedProps<T>) {
-  const { data, at, problem } = polled;
+  const { data, answeredAt, problem } = polled;
   return html`
     ${!isProblemShown && html`<${Trouble} polled=${polled} />`}
-    ${data === undefined ? !problem && html`<p class="quiet" role="status">Reading…</p>` : children(data, at)}
+    ${data === undefined ? !problem && html`<p class="quiet" role="status">Reading…</p>` : children(data, answeredAt)}
   `;
 }
 

@@ -1,5 +1,5 @@
 import { useContext, useState } from 'preact/hooks';
-import { BreakDialog } from './acts.ts';
+import { BreakDialog } from './act-dialogs.ts';
 import { Acts } from './cap.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
@@ -9,13 +9,13 @@ import { usedText } from './texts.ts';
 
 interface PermitsProps {
   read: Key;
-  at: number;
+  answeredAt: number;
   /** Called after the reader has changed something. */
   onChange(): void;
 }
 
 /** How much of a key is in use, and its holders, each with a button to break the permit. */
-export function Permits({ read, at, onChange }: PermitsProps) {
+export function Permits({ read, answeredAt, onChange }: PermitsProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<Key['holders'][number]>();
   const { key, holders, limitBy, waiting, cap } = read;
@@ -34,14 +34,14 @@ export function Permits({ read, at, onChange }: PermitsProps) {
           ${ending && html`<span><${State} row=${permit} />${brokenAt && html` <span class="quiet">broken <${BrokenBy} at=${brokenAt} by=${brokenBy} /></span>`}</span>`}
           <span class="quiet">${mode === 'shared' ? `shared, weight ${weight}` : mode}, fence ${fence}</span>
           <span class="quiet">since <${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></span>
-          <${TimeLeft} lease=${permit} at=${at} />
+          <${TimeLeft} lease=${permit} answeredAt=${answeredAt} />
         </div>
         <button type="button" class="danger" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
       </li>`;
     })}</ol>
     ${
       breaking &&
-      html`<${BreakDialog} noun="permit" held=${{ ...breaking, ...now, key, waiting }} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
+      html`<${BreakDialog} noun="permit" held=${{ ...breaking, ...now, key, waiting }} answeredAt=${answeredAt} onClose=${() => setBreaking(undefined)} onDone=${() => {
         setBreaking(undefined);
         onChange();
       }} />`

@@ -6,7 +6,7 @@ export interface Polled<T> {
   /** The last answer, which is kept while later calls fail. */
   data: T | undefined;
   /** When that answer came, on the clock of `performance.now()`. */
-  at: number;
+  answeredAt: number;
   /** Why the last call failed. Undefined if it succeeded. */
   problem: Problem | undefined;
   /** After a failure: when the next try is due, on the same clock. */
@@ -52,7 +52,7 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, options: 
   return { ...state, refresh: useCallback(() => refresh.current(), []) };
 }
 
-const nothingYet = () => ({ data: undefined, at: 0, problem: undefined, nextAt: 0 });
+const nothingYet = () => ({ data: undefined, answeredAt: 0, problem: undefined, nextAt: 0 });
 
 type Setter<T> = (change: (state: Omit<Polled<T>, 'refresh'>) => Omit<Polled<T>, 'refresh'>) => void;
 
@@ -113,7 +113,7 @@ class Poll<T> {
     this.#last = print;
     this.#failures = 0;
     onData?.(data);
-    this.#set(() => ({ data, at: performance.now(), problem: undefined, nextAt: 0 }));
+    this.#set(() => ({ data, answeredAt: performance.now(), problem: undefined, nextAt: 0 }));
     const calm = this.#same >= 2 * CALM_AFTER ? 4 : this.#same >= CALM_AFTER ? 2 : 1;
     this.#again(everyMs * calm);
   }

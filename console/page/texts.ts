@@ -4,12 +4,12 @@ import type { Cap, RateKey } from './service.ts';
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
-  const [big, size, small, per] = unitOf(seconds);
-  const rest = Math.floor((seconds % size) / per);
-  return `${Math.floor(seconds / size)} ${big}${rest ? ` ${rest} ${small}` : ''}`;
+  const [unit, unitSeconds, smallerUnit, smallerSeconds] = unitOf(seconds);
+  const rest = Math.floor((seconds % unitSeconds) / smallerSeconds);
+  return `${Math.floor(seconds / unitSeconds)} ${unit}${rest ? ` ${rest} ${smallerUnit}` : ''}`;
 }
 
-type Unit = [name: string, seconds: number, smaller: string, secondsOfSmaller: number];
+type Unit = [unit: string, unitSeconds: number, smallerUnit: string, smallerSeconds: number];
 
 const unitOf = (seconds: number): Unit =>
   seconds < 3600 ? ['min', 60, 's', 1] : seconds < 86_400 ? ['h', 3600, 'min', 60] : ['d', 86_400, 'h', 3600];

@@ -126,8 +126,8 @@ export class Holdfast extends Construct {
     if (namespace !== undefined && position === 0)
       throw new Error(`the parameter namespaces does not name ${namespace}`);
     const id = position === 0 ? 'ExclusiveStateMachine' : `Namespace${position}Exclusive`;
-    const there = this.node.tryFindChild(id) as IStateMachine | undefined;
-    return there ?? StateMachine.fromStateMachineArn(this, id, this.template.getResource(id).ref);
+    const existing = this.node.tryFindChild(id) as IStateMachine | undefined;
+    return existing ?? StateMachine.fromStateMachineArn(this, id, this.template.getResource(id).ref);
   }
 
   /** Every segment is literal, because in IAM a `*` also matches slashes, and could match the path of another namespace. */

@@ -38,9 +38,9 @@ export class DurableFunctions {
       );
     if (!NAME.test(name)) throw new LambdaError('InvalidParameterValueException', `Invalid execution name: '${name}'`);
     const functionArn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${bare}:${version}`;
-    const there = [...this.executions.values()].find((one) => one.name === name && one.functionArn === functionArn);
-    if (there?.input === input) return there;
-    if (there) throw new LambdaError('DurableExecutionAlreadyStartedException', `${name} has another input`, 409);
+    const existing = [...this.executions.values()].find((one) => one.name === name && one.functionArn === functionArn);
+    if (existing?.input === input) return existing;
+    if (existing) throw new LambdaError('DurableExecutionAlreadyStartedException', `${name} has another input`, 409);
     const arn = `${functionArn}/durable-execution/${name}/${randomUUID()}`;
     const execution = new DurableExecution({
       ...{ arn, name, functionArn, input, secondMs, statusChanged },

@@ -1,5 +1,5 @@
 import type { Events } from '../events.ts';
-import { OWN_TIMEOUT_SECONDS, type OwnHandlers } from '../handler-files.ts';
+import { USER_TIMEOUT_SECONDS, type UserHandlers } from '../handler-files.ts';
 import { invoke, type LambdaHandler } from '../lambda.ts';
 import { startApi } from './api.ts';
 import { DurableFunctions, type DurableOptions } from './service.ts';
@@ -15,7 +15,7 @@ export interface LocalDurableFunctions {
 
 interface LocalOptions extends Pick<DurableOptions, 'secondMs'> {
   /** The handlers of `withDurableExecution`, by the name of the function. */
-  handlers: OwnHandlers;
+  handlers: UserHandlers;
   port: number;
 }
 
@@ -28,7 +28,7 @@ export async function startDurableFunctions(
     functions: Object.keys(handlers),
     invoke: async (name, event) => {
       const handler = (await handlers[name]?.()) as LambdaHandler;
-      return invoke({ name, handler, timeoutSeconds: OWN_TIMEOUT_SECONDS }, event);
+      return invoke({ name, handler, timeoutSeconds: USER_TIMEOUT_SECONDS }, event);
     },
     statusChanged: (execution) => events.dispatch(statusChange(execution)),
     ...options,

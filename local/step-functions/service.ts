@@ -45,9 +45,9 @@ export class StepFunctions {
     if (type !== 'STANDARD')
       throw apiError('StateMachineTypeNotSupported', 'the local stack runs Standard workflows only');
     const arn = `arn:aws:states:${REGION}:${ACCOUNT}:stateMachine:${name}`;
-    const there = this.machines.get(arn);
-    if (there?.text === definition) return there;
-    if (there) throw apiError('StateMachineAlreadyExists', `State Machine Already Exists: '${arn}'`);
+    const existing = this.machines.get(arn);
+    if (existing?.text === definition) return existing;
+    if (existing) throw apiError('StateMachineAlreadyExists', `State Machine Already Exists: '${arn}'`);
     const machine = {
       arn,
       name,
@@ -87,9 +87,9 @@ export class StepFunctions {
       throw apiError('ValidationException', `'input' must have length less than or equal to ${MAX_INPUT_BYTES}`);
     if (!isJson(input)) throw apiError('InvalidExecutionInput', 'Invalid State Machine Execution Input: not JSON');
     const arn = `arn:aws:states:${REGION}:${ACCOUNT}:execution:${machine.name}:${name}`;
-    const there = this.executions.get(arn);
-    if (there?.status === 'RUNNING' && there.input === input) return there;
-    if (there) throw apiError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`);
+    const existing = this.executions.get(arn);
+    if (existing?.status === 'RUNNING' && existing.input === input) return existing;
+    if (existing) throw apiError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`);
     const { secondMs = 1000, limitSecondMs = secondMs, statusChanged = () => {}, invoke } = this.#options;
     const services: Services = {
       tokens: this.tokens,

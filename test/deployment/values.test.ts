@@ -103,7 +103,7 @@ describe('a running stack', () => {
       previous: { ...REQUIRED, ...previous },
       next: { ...REQUIRED, ...next },
       allowed,
-      own: OWN,
+      stackNames: OWN,
     });
   };
 

@@ -1,7 +1,7 @@
 import { fromHttp, fromIni, fromInstanceMetadata, fromTokenFile } from '@aws-sdk/credential-providers';
 import type { Credentials } from '../../../clients/typescript/src/sigv4.ts';
 import type { FoundCredentials } from './found-credentials.ts';
-import { reasonOf } from './reason.ts';
+import { credentialsFault } from './reason.ts';
 
 /** Credentials of a provider of the SDK, which marks how it got them. */
 type Given = Credentials & { expiration?: Date; $source?: object };
@@ -41,7 +41,7 @@ export async function search(profile: string | undefined): Promise<FoundCredenti
       try {
         return foundBy(name, await provide());
       } catch (error) {
-        why.push(`${name}: ${reasonOf(error)}`);
+        why.push(`${name}: ${credentialsFault(error)}`);
         if (!(error as { tryNextLink?: boolean }).tryNextLink) break;
       }
     else why.push(`${name}: ${missing}`);
@@ -87,7 +87,7 @@ function foundBy(
   name: string,
   { accessKeyId, secretAccessKey, sessionToken, expiration, $source = {} }: Given,
 ): FoundCredentials {
-  const way = Object.keys(WAYS).find((mark) => mark in $source);
+  const way = Object.keys(WAYS).find((field) => field in $source);
   return {
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) },
     source: way ? `${name} (${WAYS[way]})` : name,

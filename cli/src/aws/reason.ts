@@ -8,7 +8,7 @@ const UNSAFE: [message: RegExp, inPlace: string][] = [
 const MAX_LENGTH = 200;
 
 /** The reason why a source gave no credentials, in one line and without a secret. */
-export function reasonOf(error: unknown): string {
+export function credentialsFault(error: unknown): string {
   const { message } = error instanceof Error ? error : new Error(String(error));
   const [, inPlace] = UNSAFE.find(([unsafe]) => unsafe.test(message)) ?? [];
   const [line = ''] = (inPlace ?? message).trim().split('\n');

@@ -39,13 +39,13 @@ export async function acquireWithAlso(
 
 /** Shows several leases as one. */
 function asOne(held: Leases): CommandLease {
-  const [own] = held.leases as readonly [Lease];
+  const [first] = held.leases as readonly [Lease];
   return {
-    ...own,
+    ...first,
     all: held.leases,
     /** The expiry of the lease that ends first. */
     get expiresAt() {
-      return held.leases.map(({ expiresAt }) => expiresAt).sort()[0] ?? own.expiresAt;
+      return held.leases.map(({ expiresAt }) => expiresAt).sort()[0] ?? first.expiresAt;
     },
     get remainingMs() {
       return held.remainingMs;

@@ -63,7 +63,7 @@ function membersByPs(group: number): number[] {
   return ps('-A', '-o', 'pid=,pgid=,stat=')
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, own, state]) => Number(own) === group && !state?.startsWith('Z'))
+    .filter(([, groupOfProcess, state]) => Number(groupOfProcess) === group && !state?.startsWith('Z'))
     .map(([id]) => Number(id));
 }
 

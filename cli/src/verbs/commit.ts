@@ -2,7 +2,7 @@ import { createReadStream, openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { Arguments } from '../arguments.ts';
-import { misuse, reasonOf } from '../failure.ts';
+import { fileFault, misuse } from '../failure.ts';
 import type { Progress } from '../progress.ts';
 import type { Verb } from '../verb.ts';
 
@@ -126,6 +126,6 @@ async function contentOf(file: string): Promise<Blob> {
     await blob.slice(0, 1).arrayBuffer(); // the first read opens the file
     return blob;
   } catch (error) {
-    throw misuse(`${file} cannot be read: ${reasonOf(error as Error)}`);
+    throw misuse(`${file} cannot be read: ${fileFault(error as Error)}`);
   }
 }

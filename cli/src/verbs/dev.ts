@@ -60,15 +60,15 @@ async function download(output: Output): Promise<string> {
   if (existsSync(file)) return file;
   output.note(`downloading ${PACKAGE} ${manifest.version} by npm into ${folder}, for this and later starts`);
   // Another process may do the same at the same time, and must find a complete folder or none.
-  const own = `${folder}.${process.pid}`;
-  mkdirSync(own, { recursive: true });
+  const temporaryFolder = `${folder}.${process.pid}`;
+  mkdirSync(temporaryFolder, { recursive: true });
   try {
-    await install(own);
-    renameSync(own, folder);
+    await install(temporaryFolder);
+    renameSync(temporaryFolder, folder);
   } catch (error) {
     if (!existsSync(file)) throw error;
   } finally {
-    rmSync(own, { recursive: true, force: true });
+    rmSync(temporaryFolder, { recursive: true, force: true });
   }
   return file;
 }

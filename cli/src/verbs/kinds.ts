@@ -44,13 +44,13 @@ export async function listKind({ arguments: args, output, connect }: Call, name:
   for (const option of NOT_LISTED)
     if (args.is(option) || args.text(option) !== undefined)
       throw misuse(`--kind ${name} and --${option} exclude each other`);
-  const most = args.number('limit', { min: 1, max: 1000, whole: true }) ?? Number.POSITIVE_INFINITY;
+  const maxRows = args.number('limit', { min: 1, max: 1000, whole: true }) ?? Number.POSITIVE_INFINITY;
   const [prefix] = args.words;
   const kind = KINDS[name];
   const rows: Key[] = [];
   for await (const row of connect().rows(kind.operation, prefix ? { prefix } : {}, ({ keys }): Key[] => keys)) {
-    if (rows.length === most) {
-      output.note(`more keys match than the first ${most}`);
+    if (rows.length === maxRows) {
+      output.note(`more keys match than the first ${maxRows}`);
       break;
     }
     rows.push(row);

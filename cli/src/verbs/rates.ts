@@ -32,11 +32,11 @@ export function ratesOf(texts: readonly string[]): Rate[] {
 function withOptions(rates: Rate[], args: Arguments): Rate[] {
   const [units, burst] = ['units', 'burst'].map((option) => args.number(option, { min: 1, whole: true }));
   const name = args.text('name');
-  const own = { ...(units && { units }), ...(burst && { burst }), ...(name && { name }) };
-  const [option] = Object.keys(own);
+  const optionFields = { ...(units && { units }), ...(burst && { burst }), ...(name && { name }) };
+  const [option] = Object.keys(optionFields);
   if (option && rates.length > 1)
     throw misuse(`--${option} works with a single rate: for several, write each as NAME:N/PERIOD=UNITS`);
-  return rates.map((one) => ({ ...one, ...own }));
+  return rates.map((one) => ({ ...one, ...optionFields }));
 }
 
 export const rate: Verb = {

@@ -101,18 +101,18 @@ async function read(service: Service, listing: Listing): Promise<Read> {
  * @param more how many rows beyond the limit
  */
 async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
-  const most = limit === undefined ? Number.POSITIVE_INFINITY : limit + more;
+  const maxRows = limit === undefined ? Number.POSITIVE_INFINITY : limit + more;
   const isSorted = sort !== undefined && (sort === 'expiry' || limit !== undefined);
   const { state: chosen, ...others } = filter;
   const isCapped = chosen === 'capped';
   const state = isCapped ? 'active' : chosen;
-  const own = { ...(state && { state }), ...(isSorted && { sort }) };
-  const request = { ...others, ...own, limit: isCapped ? MAX_LISTED : Math.min(most, MAX_LISTED) };
+  const stateAndSort = { ...(state && { state }), ...(isSorted && { sort }) };
+  const request = { ...others, ...stateAndSort, limit: isCapped ? MAX_LISTED : Math.min(maxRows, MAX_LISTED) };
   let count = 0;
   for await (const row of service.rows('readLeases', request, ({ leases }) => leases)) {
     if (isCapped && !row.cap) continue;
     yield row;
-    if (++count === most) return;
+    if (++count === maxRows) return;
   }
 }
 

@@ -55,8 +55,8 @@ export const untilText = (remainingMs: number | null): string | null =>
 
 /** How much of a limit is in use: `3 of 5`, or with a cap `3 of 5, cap 3`. */
 export function usedText({ used, limit, cap }: { used: number; limit: number | null } & Capped): string {
-  const most = limit === null ? String(used) : `${used} of ${limit}`;
-  return cap?.limit ? `${most}, cap ${cap.limit}` : most;
+  const usedOfLimit = limit === null ? String(used) : `${used} of ${limit}`;
+  return cap?.limit ? `${usedOfLimit}, cap ${cap.limit}` : usedOfLimit;
 }
 
 interface Capped {
@@ -65,9 +65,9 @@ interface Capped {
 
 /** A cap, for people: `paused by ann since …: the vendor is down`. */
 export function capText({ limit, rates, reason, by, since, until }: Schemas['Cap']): string {
-  const most = [...(limit === null ? [] : [limit]), ...(rates ? [ratesText(rates)] : [])].join(' and ');
+  const limits = [...(limit === null ? [] : [limit]), ...(rates ? [ratesText(rates)] : [])].join(' and ');
   const end = until === null ? '' : ` until ${until}`;
-  return `${limit === 0 ? 'paused' : `capped at ${most}`} by ${by ?? 'an operator'} since ${since}${end}: ${reason}`;
+  return `${limit === 0 ? 'paused' : `capped at ${limits}`} by ${by ?? 'an operator'} since ${since}${end}: ${reason}`;
 }
 
 /** Rates as they are written on a command line, without the units. */

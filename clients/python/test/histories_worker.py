@@ -95,7 +95,7 @@ class Session:
         assert self.heartbeats is not None
         assert self.kept is not None
         before = self.beat
-        wait = self.heartbeats.turn()
+        wait = self.heartbeats.beat_if_due()
         report: Json = {"wait": wait, "isHeld": self.kept.check() is None, "reason": reason_of(self.kept)}
         if self.beat is not None and self.beat is not before:
             send = self.beat[0]

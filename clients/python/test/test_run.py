@@ -226,9 +226,9 @@ def test_a_slot_that_was_done_before_the_loss_was_seen_is_not_lost() -> None:
 def test_the_guard_ends_the_command_when_either_clock_says_so(clock: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One clock ran ahead of the other: the machine slept, or the wall clock was set."""
     command, its_guard = started("exec sleep 60")
-    now = guard.clocks()
+    now = guard.times_by_both_clocks()
     now[clock] -= 3600
-    monkeypatch.setattr(guard, "clocks", lambda: now)
+    monkeypatch.setattr(guard, "times_by_both_clocks", lambda: now)
     command.extend(600)
     assert its_guard.wait(10) == -signal.SIGKILL
     assert Supervisor(command, lease(), 1.0, False, print).run() == 137

@@ -1,4 +1,4 @@
-import { assertTimes, attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
+import { assertTimes, attempt, backoff, type Core, call, isTransient, isUnknown } from './attempt.ts';
 import { type ErrorFields, type HoldfastError, isHoldfastError, unreachable } from './errors.ts';
 import { type Lease, type LeaseOptions, type LinkedOptions, startLease } from './lease.ts';
 import type { RatesOptions } from './rate.ts';
@@ -127,8 +127,8 @@ interface Acquisition {
   place?: { sleepMs: number; keptMs: number; from: Moment } | undefined;
   /** How many tries in a row have failed, from which the pause follows. */
   failures: number;
-  /** The last try that got no answer: when it was sent, and for how many milliseconds the service may still work on it. */
-  lostTry?: [Moment, number] | undefined;
+  /** The last try that got no answer, and for how long after `sentAt` the service may still work on it. */
+  lostTry?: { sentAt: Moment; lastsMs: number } | undefined;
 }
 
 const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) =>
@@ -155,8 +155,8 @@ async function tryUntilGranted(
   signal?.addEventListener('abort', leave);
   try {
     // The first try does not wait, so that the caller sees at once who holds the lease. But only a request that waits may replace others.
-    const least = replace && waitMs ? 1 : 0;
-    for (let waitSeconds = least; ; ) {
+    const minWaitSeconds = replace && waitMs ? 1 : 0;
+    for (let waitSeconds = minWaitSeconds; ; ) {
       signal?.throwIfAborted();
       const triedAt = moment(surroundings);
       let pause: number;
@@ -166,11 +166,11 @@ async function tryUntilGranted(
         pause = pauseAfter(acquisition, error, { tookMs: since(surroundings, triedAt), waitSeconds });
       }
       await sleep(surroundings, pause, signal);
-      waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(acquisition) / 1000)));
+      waitSeconds = Math.max(minWaitSeconds, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(acquisition) / 1000)));
     }
   } catch (error) {
-    if (acquisition.lostTry)
-      withdraw(acquisition, acquisition.lostTry[1] - since(surroundings, acquisition.lostTry[0]));
+    const { lostTry } = acquisition;
+    if (lostTry) withdraw(acquisition, lostTry.lastsMs - since(surroundings, lostTry.sentAt));
     // The position outlives the call. If its turn came now, no caller would use the grant. After an abort, `leave` has withdrawn the position already.
     else if (acquisition.retryWith?.ticket && !signal?.aborted) withdraw(acquisition, 0);
     throw error;
@@ -209,7 +209,7 @@ async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt
     acquisition.lostTry = undefined;
     return grant as Grant;
   } catch (error) {
-    if (isUnknown(error)) acquisition.lostTry = [sentAt, ms];
+    if (isUnknown(error)) acquisition.lostTry = { sentAt, lastsMs: ms };
     if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
     // An earlier try was granted, and an operator broke the grant before this client read the answer. If the operator broke it with `wait`, the key stays
     // held until this caller withdraws.
@@ -240,10 +240,10 @@ function pauseAfter(acquisition: Acquisition, error: unknown, { tookMs, waitSeco
   const leftMs = waitLeftMs(acquisition);
   if (isHoldfastError(error)) acquisition.retryWith = { ...acquisition.retryWith, ...error.retryWith };
   if (!isHoldfastError(error, 'LeaseHeld')) {
-    const again = backoff(surroundings, acquisition.failures++, error);
+    const usualPause = backoff(surroundings, acquisition.failures++, error);
     const pause = isHoldfastError(error, 'Throttled')
-      ? Math.max(again, Math.min(longerSleep(acquisition), leftMs))
-      : again;
+      ? Math.max(usualPause, Math.min(longerSleep(acquisition), leftMs))
+      : usualPause;
     if (!isTransient(error) || pause >= leftMs + (acquisition.options.timeoutMs ?? 30_000)) throw error;
     return pause;
   }
@@ -252,7 +252,8 @@ function pauseAfter(acquisition: Acquisition, error: unknown, { tookMs, waitSeco
   const { place, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
   const { key, holder, holders, expiresAt, used, limit, cap, waiting } = error;
   const fields = { key, holder, holders, expiresAt, used, limit, cap, place, waiting };
-  emit({ type: 'waiting', since: new Date(acquisition.startedAt[0]).toISOString(), ...fields });
+  const [startedAtByWallClock] = acquisition.startedAt;
+  emit({ type: 'waiting', since: new Date(startedAtByWallClock).toISOString(), ...fields });
   if (sleepMs > 0 || (acquisition.place && place)) acquisition.place = { sleepMs, keptMs, from: moment(surroundings) };
   if (sleepMs > 0) {
     acquisition.failures = 0;
@@ -284,10 +285,10 @@ function withdraw({ core, request, options, requestId, retryWith, lostTry }: Acq
   const { once, waitUntil, releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
   const { key, holder } = request;
   // A try whose answer was lost may have a place of its own, which the service finds only if it reads the whole line.
-  const own = { key, requestId, holder, ticket: lostTry ? undefined : retryWith?.ticket };
+  const withdrawal = { key, requestId, holder, ticket: lostTry ? undefined : retryWith?.ticket };
   const rest = once
     ? lostTry && once.withdraw({ ...request, requestId, ...retryWith })
-    : sendWithdrawal(core, { request: own, timeoutMs, leftMs });
+    : sendWithdrawal(core, { request: withdrawal, timeoutMs, leftMs });
   if (rest) waitUntil?.(rest);
 }
 
@@ -303,7 +304,7 @@ interface Withdrawal {
 async function sendWithdrawal(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
   let error: unknown;
   try {
-    if ((await insist(core, 'withdraw', request as RequestOf<'withdraw'>, { timeoutMs, ms: timeoutMs / 2 })).cancelled)
+    if ((await call(core, 'withdraw', request as RequestOf<'withdraw'>, { timeoutMs, ms: timeoutMs / 2 })).cancelled)
       return;
   } catch (reason) {
     error = reason;

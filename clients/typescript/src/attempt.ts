@@ -31,15 +31,15 @@ export interface Try {
 export const inTime = <T>(
   surroundings: Surroundings,
   { ms, signal }: Try & { ms: number },
-  act: (own: AbortSignal) => Promise<T>,
+  act: (trySignal: AbortSignal) => Promise<T>,
 ) =>
   interruptible<T>(signal, (resolve, reject) => {
-    const own = new AbortController();
+    const controller = new AbortController();
     const cancel = surroundings.after(ms, () => reject(unreachable(`no answer in ${ms} ms`)));
-    act(own.signal).then(resolve, reject);
+    act(controller.signal).then(resolve, reject);
     return () => {
       cancel();
-      own.abort();
+      controller.abort();
     };
   });
 
@@ -53,7 +53,7 @@ export const attempt = <O extends Operation>(
   inTime(
     surroundings,
     { ms, signal },
-    async (own) => (await transport(operation, payload, own, namespace, ms)) as AnswerOf<O>,
+    async (trySignal) => (await transport(operation, payload, trySignal, namespace, ms)) as AnswerOf<O>,
   );
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
@@ -101,11 +101,11 @@ export function assertTimes(times: { waitMs?: number | undefined; timeoutMs?: nu
  * @param act receives the fields that the service wants in a retry, so that the retry finds out what became of the try before
  * @throws what `act` throws; the reason of the signal
  */
-export async function persist<T>(
+export async function retry<T>(
   surroundings: Surroundings,
   { timeoutMs = 30_000, signal }: CallOptions,
   act: (retryWith: object) => Promise<T>,
-  again: (error: unknown) => boolean = isTransient,
+  mayRetry: (error: unknown) => boolean = isTransient,
 ): Promise<T> {
   const startedAt = moment(surroundings);
   let retryWith = {};
@@ -114,7 +114,7 @@ export async function persist<T>(
       return await act(retryWith);
     } catch (error) {
       const pause = backoff(surroundings, failures, error);
-      if (signal?.aborted || !again(error) || since(surroundings, startedAt) + pause >= timeoutMs) throw error;
+      if (signal?.aborted || !mayRetry(error) || since(surroundings, startedAt) + pause >= timeoutMs) throw error;
       retryWith = { ...retryWith, ...(error as { retryWith?: object }).retryWith };
       await sleep(surroundings, pause, signal);
     }
@@ -132,8 +132,8 @@ export const ID_OF: { [O in Operation]?: string } = {
   resetFence: 'commitId',
 };
 
-/** Tries a call until it succeeds, fails permanently, or the time has run out. All tries carry the same id. @throws as `persist` and `attempt` */
-export const insist = <O extends Operation>(
+/** Sends a call until it succeeds, fails permanently, or the time has run out. All tries carry the same id. @throws as `retry` and `attempt` */
+export const call = <O extends Operation>(
   core: Core,
   operation: O,
   payload: RequestOf<O>,
@@ -141,7 +141,7 @@ export const insist = <O extends Operation>(
 ): Promise<AnswerOf<O>> => {
   const id = ID_OF[operation];
   const named = id && !(id in payload) ? { ...payload, [id]: core.surroundings.uuid() } : payload;
-  return persist(
+  return retry(
     core.surroundings,
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),

@@ -1,4 +1,4 @@
-import { type CallOptions, inTime, persist } from './attempt.ts';
+import { type CallOptions, inTime, retry } from './attempt.ts';
 import { isHoldfastError, refusal, unreachable } from './errors.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
@@ -46,6 +46,6 @@ export async function put({ surroundings, staged, body, fetch: send = fetch, ...
     await response.body?.cancel();
     if (!response.ok) throw refusal(response.status, `S3 answered the upload with ${response.status}`);
   };
-  await persist(surroundings, limits, () => inTime(surroundings, { ms: UPLOAD_MS, signal: limits.signal }, act));
+  await retry(surroundings, limits, () => inTime(surroundings, { ms: UPLOAD_MS, signal: limits.signal }, act));
   return uploadId;
 }

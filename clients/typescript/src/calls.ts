@@ -1,4 +1,4 @@
-import { type CallOptions, type Core, insist } from './attempt.ts';
+import { type CallOptions, type Core, call } from './attempt.ts';
 import type { Upload } from './content.ts';
 import type { components } from './contract.ts';
 import { emitter } from './events.ts';
@@ -49,7 +49,7 @@ export class Calls {
    * const { version } = await holdfast.call('whoami', {});
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    return traced(operation, {}, () => insist(this.core, operation, request, options));
+    return traced(operation, {}, () => call(this.core, operation, request, options));
   }
 
   /**
@@ -61,8 +61,8 @@ export class Calls {
    */
   park(request: ParkRequest, options?: CallOptions) {
     // The callback id names the request, so that a submitter that runs again sends the same request.
-    const own = 'callbackId' in request && { requestId: undefined };
-    const parkRequest = { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>;
+    const withoutId = 'callbackId' in request && { requestId: undefined };
+    const parkRequest = { holder: this.holder, ...withoutId, ...request } as RequestOf<'acquire'>;
     return this.call('acquire', parkRequest, options) as Promise<Schemas['Parked']>;
   }
 

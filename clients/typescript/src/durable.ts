@@ -199,11 +199,13 @@ export async function rate(
 ): Promise<DurableStart> {
   const { waitSeconds = 3600, settle, holder = holderOf(ctx, holdfast), ...terms } = options;
   const rates = 'rates' in terms ? [...terms.rates] : [terms];
-  const most = Math.min(waitSeconds, maxWaitSeconds(rates, settle));
   const reserve = (before: Problem | undefined) => {
     // Later steps repeat the id, so that a retry does not pay again.
     const { requestId = holdfast.core.surroundings.uuid() } = (before ?? {}) as { requestId?: string };
-    const request = { key, holder, requestId, rates, settle, waitSeconds: most } as RequestOf<'rateReserve'>;
+    const request = {
+      ...{ key, holder, requestId, rates, settle },
+      waitSeconds: Math.min(waitSeconds, maxWaitSeconds(rates, settle)),
+    } as RequestOf<'rateReserve'>;
     return holdfast.rateReserve(request, { timeoutMs: STEP_MS }).catch((error) => {
       throw Object.assign(error, { requestId });
     });

@@ -174,8 +174,8 @@ export class Holdfast extends Calls {
   ): Promise<OnceAnswer<T> | undefined>;
   once<T>(key: string, ...rest: unknown[]): Promise<OnceAnswer<T> | undefined> {
     return traced('once', { 'holdfast.key': key }, async () => {
-      const [{ onHeld, ...own }, work] = optionsAndWork<OnceOptions & SlotOptions, OnceRun, T>(rest);
-      const begun = await unlessHeld(onHeld, this.beginRun(key, { ...own, linked: own.signal }));
+      const [{ onHeld, ...runOptions }, work] = optionsAndWork<OnceOptions & SlotOptions, OnceRun, T>(rest);
+      const begun = await unlessHeld(onHeld, this.beginRun(key, { ...runOptions, linked: runOptions.signal }));
       return begun && (await import('./once.ts')).runOnce(this.core, begun, work);
     });
   }
@@ -197,6 +197,6 @@ export class Holdfast extends Calls {
    * await holdfast.lead('scheduler', { signal, onElected: (lease) => schedule(lease.signal) });
    */
   lead(key: string, options: LeadOptions): Promise<void> {
-    return lead(this.core.surroundings, (own, work) => this.#withLease(key, own, work), options);
+    return lead(this.core.surroundings, (leaseOptions, work) => this.#withLease(key, leaseOptions, work), options);
   }
 }

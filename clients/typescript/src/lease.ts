@@ -110,8 +110,8 @@ type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }> & { slot?: str
 /** How often the clocks are checked, in milliseconds. A wall clock that jumps, for example when the machine wakes from sleep, triggers no timer. */
 const CHECK_MS = 1000;
 
-/** How long a heartbeat may take at most, in milliseconds. */
-const BEAT_MS = 5000;
+/** How long a heartbeat may take, in milliseconds. */
+const MAX_HEARTBEAT_MS = 5000;
 
 /** The longest time between two heartbeats, in milliseconds. By a heartbeat, a holder finds out that its lease was broken or superseded. */
 const MAX_INTERVAL_MS = 20_000;
@@ -285,7 +285,7 @@ async function beat(state: LeaseState): Promise<void> {
   const { key, leaseId, fence } = granted;
   const sentAt = moment(core.surroundings);
   // A try gets half of the time that is left, so that another try can follow if no answer comes.
-  const ms = Math.max(50, Math.min(BEAT_MS, leftMs(state) / 2));
+  const ms = Math.max(50, Math.min(MAX_HEARTBEAT_MS, leftMs(state) / 2));
   let error: unknown;
   try {
     const grant = await attempt(core, 'heartbeat', { key, leaseId }, { ms });

@@ -69,10 +69,10 @@ export class MemoryKey {
   /** @throws HoldfastError LeaseHeld, LeaseLost, Superseded */
   acquire(request: AcquireRequest): Acquired {
     const { requestId = this.#surroundings.uuid(), holder } = request;
-    const own = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
-    if (own && !own.ending && own.endsAt > this.#now) return this.#answer(own, { repeated: true, waitedMs: 0 });
+    const grant = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
+    if (grant && !grant.ending && grant.endsAt > this.#now) return this.#answer(grant, { repeated: true, waitedMs: 0 });
     const ended = this.#ended.get(requestId);
-    if (ended || own?.ending) throw this.#lost(ended ?? 'broken');
+    if (ended || grant?.ending) throw this.#lost(ended ?? 'broken');
     if (this.#line.length > 0 || !this.#hasRoom(request)) throw this.#held(request);
     return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
   }
@@ -80,8 +80,8 @@ export class MemoryKey {
   /** Acquires, or waits in line for up to `waitSeconds`. @throws the errors of `acquire` */
   async wait(request: AcquireRequest, signal: AbortSignal): Promise<Acquired> {
     if (request.replace) this.#replace.join(request, { line: this.#line, grants: this.#grants, ended: this.#ended });
-    const { ticket: own } = request;
-    const isNext = own !== undefined && (own === this.#moved || this.#line.every(({ ticket }) => ticket > own));
+    const { ticket: prior } = request;
+    const isNext = prior !== undefined && (prior === this.#moved || this.#line.every(({ ticket }) => ticket > prior));
     if (isNext && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
     try {
       return this.acquire(request);
@@ -215,9 +215,9 @@ export class MemoryKey {
     const { key } = this;
     const use = { holders: this.#grants.length, used: this.#used, limit: this.#limit };
     const common = { key, waiting: this.#line.length, ...use, ...(this.#capNow && { cap: capView(this.#capNow) }) };
-    const own = this.#grants.filter(({ request }) => holder === undefined || request.holder === holder);
+    const grants = this.#grants.filter(({ request }) => holder === undefined || request.holder === holder);
     const isExpired = ({ endsAt }: Grant) => Number(endsAt <= this.#now);
-    const [grant] = own.sort((left, right) => isExpired(left) - isExpired(right) || left.endsAt - right.endsAt);
+    const [grant] = grants.sort((left, right) => isExpired(left) - isExpired(right) || left.endsAt - right.endsAt);
     if (grant) {
       const { mode, weight, ...shown } = grantView(grant, this.#now);
       return { ...shown, ...common };
@@ -336,12 +336,12 @@ export class MemoryKey {
 
   #held(request: AcquireRequest, ticket?: string): HoldfastError {
     const fields = this.refusal();
-    const own = limitOf(request);
-    const limit = own ?? fields.limit;
+    const askedLimit = limitOf(request);
+    const limit = askedLimit ?? fields.limit;
     const cap = this.#capNow;
-    const isCapped = cap && cap.limit < (own ?? 1);
+    const isCapped = cap && cap.limit < (askedLimit ?? 1);
     const refusedDespiteRoom = this.#hasRoom(request) ? 'line' : undefined;
-    const why = { cap: isCapped ? cap : undefined, askedLimit: own, isBound: false, refusedDespiteRoom } as const;
+    const why = { cap: isCapped ? cap : undefined, askedLimit, isBound: false, refusedDespiteRoom } as const;
     const place = this.#line.findIndex((one) => one.ticket === ticket) + 1;
     return this.#problem('LeaseHeld', 409, heldText({ key: this.key, ...fields, ...why }), {
       ...fields,

@@ -65,14 +65,14 @@ export class MemoryOnce {
     const fault = termsFault(termsOf(request));
     if (fault) throw invalidRequest(...fault);
     const until = this.#surroundings.wall() + (request.waitSeconds ?? 0) * 1000;
-    const since = this.#surroundings.wall();
-    const own = { requestId: this.#surroundings.uuid(), ...request, slot: slotOf(termsOf(request), since) };
+    const begunAt = this.#surroundings.wall();
+    const requestOfSlot = { requestId: this.#surroundings.uuid(), ...request, slot: slotOf(termsOf(request), begunAt) };
     for (;;) {
       try {
-        return this.#begin(own, this.#surroundings.wall() - since);
+        return this.#begin(requestOfSlot, this.#surroundings.wall() - begunAt);
       } catch (error) {
         if ((error as HoldfastError).code !== 'LeaseHeld') throw error;
-        const { slot } = own;
+        const { slot } = requestOfSlot;
         if (this.#surroundings.wall() >= until || signal.aborted)
           throw Object.assign(error as HoldfastError, request.per && { retryWith: { slot } });
       }

@@ -47,10 +47,10 @@ export function nodeCronCoordinator(
       }
     },
     async onComplete(key) {
-      const own = running.get(key);
+      const scheduled = running.get(key);
       running.delete(key);
-      own?.stop();
-      await own?.run.complete(undefined);
+      scheduled?.stop();
+      await scheduled?.run.complete(undefined);
     },
   };
 }

@@ -66,8 +66,8 @@ export const onceHandler =
     refuseDurable(context);
     const key = byEvent(options.key, event);
     if (key === undefined) return handler(event, context, undefined as RunOf<Key>);
-    const own = { ...options, holdfast, slot: byEvent(slot, event), inputHash: byEvent(inputHash, event) };
-    const held = await take<Begun>(own, { key, event, context }, 'beginRun');
+    const beginOptions = { ...options, holdfast, slot: byEvent(slot, event), inputHash: byEvent(inputHash, event) };
+    const held = await take<Begun>(beginOptions, { key, event, context }, 'beginRun');
     const begun = held.lease;
     if (begun.outcome !== 'run') {
       held.stop();

@@ -1,5 +1,5 @@
 import { acquireOrReadSlot, type LockOptions } from './acquire.ts';
-import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
+import { attempt, type Core, call, isTransient, retry } from './attempt.ts';
 import { HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import type { Lease } from './lease.ts';
 import { RELEASE_MS, tryRelease } from './release.ts';
@@ -234,7 +234,7 @@ async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: 
   const hasResult = 'result' in sent;
   let tries = 0;
   try {
-    const answer = await persist(core.surroundings, { timeoutMs }, () => {
+    const answer = await retry(core.surroundings, { timeoutMs }, () => {
       tries += 1;
       return attempt(core, 'onceComplete', sent, { ms: timeoutMs / 2 });
     });
@@ -252,7 +252,7 @@ async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: 
 async function withdrawRun(core: Core, request: RequestOf<'onceBegin'>, timeoutMs = RELEASE_MS): Promise<void> {
   const { key } = request;
   try {
-    const answer = await insist(core, 'onceBegin', request, { timeoutMs, ms: timeoutMs / 2 });
+    const answer = await call(core, 'onceBegin', request, { timeoutMs, ms: timeoutMs / 2 });
     if ('leaseId' in answer) await tryRelease(core, { key, leaseId: answer.leaseId }, timeoutMs);
   } catch (error) {
     // Another caller works, or the grant has ended already.

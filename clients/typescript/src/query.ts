@@ -2,7 +2,7 @@
 export const escaped = (text: string): string =>
   encodeURIComponent(text.toWellFormed()).replace(
     /[!'()*]/g,
-    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
 /** Writes a query in the canonical form that signatures need: a blank is %20, and the names are sorted. */

@@ -1,5 +1,5 @@
 import { maxWaitSeconds } from '../../../shared/rates/charge.ts';
-import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
+import { assertTimes, attempt, type Core, call, isTransient, retry } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
 import type { Lease } from './lease.ts';
 import { RELEASE_MS } from './release.ts';
@@ -96,7 +96,9 @@ interface Reserving {
 type Settlement = { units: Readonly<Record<string, number>> } | { cancel: true };
 
 const settleReservation = (core: Core, key: string, reservation: string, how: Settlement) =>
-  insist(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, { timeoutMs: RELEASE_MS });
+  call(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, {
+    timeoutMs: RELEASE_MS,
+  });
 
 async function reserveStart(core: Core, reserving: Reserving): Promise<RateStart> {
   const { surroundings } = core;
@@ -144,7 +146,7 @@ async function reserveInTime(
     const waitSeconds = Math.min(maxWaitSeconds(rates, settle), Math.floor(leftMs / 1000));
     const send = () => attempt(core, 'rateReserve', { ...request, waitSeconds });
     try {
-      return await persist(surroundings, { timeoutMs, signal }, send);
+      return await retry(surroundings, { timeoutMs, signal }, send);
     } catch (error) {
       // The last try may have made a reservation whose answer was lost. The same request receives it again, so that it can be cancelled.
       if (signal?.aborted && !isHoldfastError(error, 'RateExceeded'))

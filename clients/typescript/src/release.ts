@@ -1,4 +1,4 @@
-import { type Core, insist } from './attempt.ts';
+import { type Core, call } from './attempt.ts';
 
 /** How long a release with its retries may take by default, in milliseconds. */
 export const RELEASE_MS = 5000;
@@ -12,7 +12,7 @@ export async function tryRelease(
   let confirmed = false;
   let error: unknown;
   try {
-    confirmed = (await insist(core, 'release', { key, leaseId }, { timeoutMs, ms: timeoutMs / 2 })).released;
+    confirmed = (await call(core, 'release', { key, leaseId }, { timeoutMs, ms: timeoutMs / 2 })).released;
   } catch (reason) {
     error = reason;
   }

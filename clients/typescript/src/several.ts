@@ -69,7 +69,7 @@ export async function acquireAll(
   const abort = () => controller.abort(signal?.reason);
   /** Checks the clocks of all leases, and passes on a loss. */
   const checkAll = () => {
-    for (const { signal: own } of acquired) if (own.aborted) controller.abort(own.reason);
+    for (const { signal: signalOfLease } of acquired) if (signalOfLease.aborted) controller.abort(signalOfLease.reason);
   };
   const stop = stayAlive(surroundings);
   const releaseAll = async () => {

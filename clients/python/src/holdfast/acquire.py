@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, Literal, TypedDict
 
-from .attempt import assert_seconds, backoff, insist
+from .attempt import assert_seconds, backoff, call
 from .errors import HoldfastError, is_transient, is_unknown, lease_lost, unreachable
 from .lease import RELEASE_SECONDS, LeaseState, LocalOptions, try_release
 from .steps import Core, Send, Sleep, Steps, later
@@ -23,7 +23,7 @@ MAX_WAIT_SECONDS = 20
 MAX_SLEEP_SECONDS = 300
 """The longest sleep between two calls."""
 
-ANSWER_SECONDS = 10.0
+MAX_ANSWER_SECONDS = 10.0
 """How long the service may take to answer, on top of the wait inside the call."""
 
 GRANT_GONE = "the grant ended before the answer"
@@ -41,9 +41,9 @@ class Acquisition:
         self.timeout: float = options.get("timeout", 30.0)
         self.operation: str = options.get("operation", "acquire")
         assert_seconds(wait=self.wait, timeout=self.timeout)
-        self.started_at = moment(core.by)
+        self.started_at = moment(core.surroundings)
         # All tries have the same id, so that a retry finds the grant of a try whose answer was lost.
-        self.request_id = core.by.uuid()
+        self.request_id = core.surroundings.uuid()
         self.retry_with: dict[str, str] = {}
         self.in_line = False
         # The last sleep: its length, how long after the answer the place is kept, and when the answer came. None if
@@ -60,24 +60,24 @@ class Acquisition:
     @property
     def wait_left(self) -> float:
         """How many seconds of the wait are left."""
-        return self.wait - since(self.core.by, self.started_at)
+        return self.wait - since(self.core.surroundings, self.started_at)
 
     def steps(self) -> Steps[LeaseState | Mapping[str, Any]]:
         """Sends the request until it is granted or answered, the wait is over, or another try cannot help."""
-        by = self.core.by
+        surroundings = self.core.surroundings
         # The first try does not wait, so that the caller sees at once who holds the lease. But only a request that
         # waits may replace others.
-        least = 1 if self.request.get("replace") and self.wait else 0
-        wait_seconds = least
+        min_wait_seconds = 1 if self.request.get("replace") and self.wait else 0
+        wait_seconds = min_wait_seconds
         try:
             while True:
-                tried_at = moment(by)
+                tried_at = moment(surroundings)
                 try:
                     return (yield from self._try(wait_seconds))
                 except HoldfastError as error:
-                    pause = self._pause_after(error, since(by, tried_at), wait_seconds)
+                    pause = self._pause_after(error, since(surroundings, tried_at), wait_seconds)
                 yield Sleep(pause)
-                wait_seconds = max(least, int(min(MAX_WAIT_SECONDS, self.wait_left)))
+                wait_seconds = max(min_wait_seconds, int(min(MAX_WAIT_SECONDS, self.wait_left)))
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -89,8 +89,8 @@ class Acquisition:
             raise
 
     def _try(self, wait_seconds: int) -> Steps[LeaseState | Mapping[str, Any]]:
-        by = self.core.by
-        sent_at = moment(by)
+        surroundings = self.core.surroundings
+        sent_at = moment(surroundings)
         granted = yield from self._send(wait_seconds, sent_at)
         if self.operation == "onceBegin" and "leaseId" not in granted:
             self.doubt = None
@@ -99,7 +99,7 @@ class Acquisition:
         self.doubt = None
         if kept.check() is None:
             event = {"type": "acquired", "key": kept.key, "fence": granted["fence"], "expiresAt": granted["expiresAt"]}
-            self.core.emit({**event, "waitedMs": round(since(by, self.started_at) * 1000)})
+            self.core.emit({**event, "waitedMs": round(since(surroundings, self.started_at) * 1000)})
             return kept
         yield from self.give_up()
         self._use_new_request(granted.get("slot"))
@@ -109,7 +109,7 @@ class Acquisition:
         raise unreachable(GRANT_GONE)
 
     def _send(self, wait_seconds: int, sent_at: Moment) -> Steps[Mapping[str, Any]]:
-        seconds = wait_seconds + ANSWER_SECONDS
+        seconds = wait_seconds + MAX_ANSWER_SECONDS
         request = {**self.request, "requestId": self.request_id, **self.retry_with, "waitSeconds": wait_seconds}
         if wait_seconds > 0 and self.operation == "acquire" and self.request.get("fair") is not False:
             request["sleepMs"] = math.floor(max(0.0, min(MAX_SLEEP_SECONDS, self.wait_left)) * 1000)
@@ -147,7 +147,7 @@ class Acquisition:
 
         The slot stays the same, even if its period has ended by now.
         """
-        self.request_id = self.core.by.uuid()
+        self.request_id = self.core.surroundings.uuid()
         self.retry_with = {} if slot is None else {"slot": slot}
         self.in_line = False
         self.place = None
@@ -155,13 +155,13 @@ class Acquisition:
 
     def _pause_after(self, error: HoldfastError, took: float, wait_seconds: int) -> float:
         """Returns the seconds until the next try. Raises the error if another try cannot help or comes too late."""
-        by = self.core.by
+        surroundings = self.core.surroundings
         left = self.wait_left
         self.retry_with.update(error.retry_with or {})
         if error.code != "LeaseHeld":
-            again = backoff(by, self.failures, error)
+            usual_pause = backoff(surroundings, self.failures, error)
             self.failures += 1
-            pause = max(again, min(self._longer_sleep(), left)) if error.code == "Throttled" else again
+            pause = max(usual_pause, min(self._longer_sleep(), left)) if error.code == "Throttled" else usual_pause
             if not is_transient(error) or pause >= left + self.timeout:
                 raise error
             return pause
@@ -178,7 +178,7 @@ class Acquisition:
         event = {name: fields[name] for name in shown if name in fields}
         self.core.emit({"type": "waiting", "key": self.request["key"], **event, "since": _iso(self.started_at[0])})
         if sleep > 0 or (self.place and place):
-            self.place = (sleep, kept, moment(by))
+            self.place = (sleep, kept, moment(surroundings))
         if sleep > 0:
             self.failures = 0
             return min(sleep, left)
@@ -189,7 +189,7 @@ class Acquisition:
         # because a turn may pass between two tries.
         if left < 1:
             return left
-        return backoff(by, self.failures) if self.failures else 0.0
+        return backoff(surroundings, self.failures) if self.failures else 0.0
 
     def _longer_sleep(self) -> float:
         """How long to sleep if the return was throttled: twice as long as the last sleep, then four and eight times.
@@ -201,30 +201,30 @@ class Acquisition:
             return 0.0
         sleep, kept, answered_at = self.place
         longer: float = sleep * 2.0 ** min(3, self.failures)
-        return min(longer, (kept - since(self.core.by, answered_at)) / 2)
+        return min(longer, (kept - since(self.core.surroundings, answered_at)) / 2)
 
     def _withdraw(self, is_brief: bool) -> Steps[None]:
         """Withdraws the request: takes it out of the line, or ends a grant that did not reach the caller."""
         timeout = self.local.release_timeout
         in_doubt, self.doubt = self.doubt, None
-        left = in_doubt[1] - since(self.core.by, in_doubt[0]) if in_doubt else 0.0
+        left = in_doubt[1] - since(self.core.surroundings, in_doubt[0]) if in_doubt else 0.0
         if self.operation == "onceBegin":
             if in_doubt:
-                again = {**self.request, "requestId": self.request_id, **self.retry_with, "waitSeconds": 0}
-                yield from withdraw_run(self.core, again, timeout)
+                request = {**self.request, "requestId": self.request_id, **self.retry_with, "waitSeconds": 0}
+                yield from withdraw_run(self.core, request, timeout)
             return
-        own = {"key": self.request["key"], "requestId": self.request_id, "holder": self.request["holder"]}
+        withdrawal = {"key": self.request["key"], "requestId": self.request_id, "holder": self.request["holder"]}
         # A try whose answer was lost may have a place of its own, which only a search of the whole line finds.
         if "ticket" in self.retry_with and not in_doubt:
-            own["ticket"] = self.retry_with["ticket"]
-        is_done = yield from withdraw(self.core, own, timeout / 2 if is_brief else timeout)
+            withdrawal["ticket"] = self.retry_with["ticket"]
+        is_done = yield from withdraw(self.core, withdrawal, timeout / 2 if is_brief else timeout)
         if not is_done and in_doubt and self.last and self.last.answer and not self.last.answer.done():
             # The request may arrive after its withdrawal, for example because of a cold start.
             yield Sleep(min(left, timeout / 2), self.last.answer)
-            is_done = yield from withdraw(self.core, own, timeout / 2)
+            is_done = yield from withdraw(self.core, withdrawal, timeout / 2)
         # The request may arrive even later, so withdraw it again when it cannot arrive any more.
         if left > 0 and not is_done:
-            later(self.core, left, withdraw(self.core, own, timeout))
+            later(self.core, left, withdraw(self.core, withdrawal, timeout))
 
 
 def _iso(wall: float) -> str:
@@ -238,22 +238,22 @@ def acquire(acquisition: Acquisition) -> Steps[LeaseState]:
     return got
 
 
-def withdraw(core: Core, own: Mapping[str, Any], timeout: float) -> Steps[bool]:
+def withdraw(core: Core, request: Mapping[str, Any], timeout: float) -> Steps[bool]:
     """Takes a request out of the line, or ends a grant that did not reach the caller.
 
     Returns whether there was either.
     """
     try:
-        return bool((yield from insist(core, "withdraw", own, timeout, timeout / 2)).get("cancelled"))
+        return bool((yield from call(core, "withdraw", request, timeout, timeout / 2)).get("cancelled"))
     except HoldfastError as error:
-        core.emit({"type": "released", "key": own["key"], "confirmed": False, "error": error})
+        core.emit({"type": "released", "key": request["key"], "confirmed": False, "error": error})
         return False
 
 
 def withdraw_run(core: Core, request: Mapping[str, Any], timeout: float) -> Steps[None]:
     """Ends a run whose grant was lost on the way: repeats the request to receive the grant, and releases the grant."""
     try:
-        answer = yield from insist(core, "onceBegin", request, timeout, timeout / 2)
+        answer = yield from call(core, "onceBegin", request, timeout, timeout / 2)
         if "leaseId" in answer:
             yield from try_release(core, request["key"], answer["leaseId"], timeout)
     except HoldfastError as error:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .acquire import LeaseOptions, acquire, acquisition
-from .attempt import assert_seconds, insist
+from .attempt import assert_seconds, call
 from .base import Base, Key, OnHeld, assert_has_run, assert_known, default_client, is_skipped, key_of, takes_lease
 from .contract import AsyncCalls
 from .errors import HoldfastError
@@ -61,14 +61,14 @@ def _setter(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[
 
 def _start_heartbeats(kept: LeaseState) -> None:
     """Starts a task that sends the heartbeats of a lease, and ends with the lease."""
-    heartbeats, changed, by = Heartbeats(kept), asyncio.Event(), kept.core.by
+    heartbeats, changed, surroundings = Heartbeats(kept), asyncio.Event(), kept.core.surroundings
     kept.on_change = _setter(asyncio.get_running_loop(), changed)
 
     async def keep() -> None:
-        while (seconds := heartbeats.turn()) is not None:
+        while (seconds := heartbeats.beat_if_due()) is not None:
             waiting = asyncio.ensure_future(changed.wait())
             try:
-                await by.wait_async(waiting, seconds)
+                await surroundings.wait_async(waiting, seconds)
             finally:
                 waiting.cancel()
             changed.clear()
@@ -97,9 +97,9 @@ class Lease(LeaseView):
     async def release(self, timeout: float | None = None) -> bool:
         """Releases the lease, even if your task is cancelled during the call. See `holdfast.Lease.release`."""
         if self._released is None:
-            own = self._kept.local.release_timeout if timeout is None else timeout
-            assert_seconds(timeout=own)
-            self._released = _task(play_async(self._kept.core, self._kept.release(own)))
+            seconds = self._kept.local.release_timeout if timeout is None else timeout
+            assert_seconds(timeout=seconds)
+            self._released = _task(play_async(self._kept.core, self._kept.release(seconds)))
         return await asyncio.shield(self._released)
 
     async def settle(self, units: Mapping[str, float]) -> bool:
@@ -144,17 +144,17 @@ class Holdfast(Base, AsyncCalls):
 
     async def call(self, operation: str, request: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
         """Sends a call of the API, and repeats it after transient failures. See `holdfast.Holdfast.call`."""
-        return await play_async(self.core, insist(self.core, operation, request, timeout))
+        return await play_async(self.core, call(self.core, operation, request, timeout))
 
     async def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
         """Acquires a lease or a permit, which you must release. See `holdfast.Holdfast.acquire`."""
         assert_known("lease", options)
-        started_at = moment(self.core.by)
+        started_at = moment(self.core.surroundings)
         asking = acquisition(self.core, key, self.holder, options)
         try:
             lease = Lease(await play_async(self.core, acquire(asking)))
             if options.get("rates"):
-                took = since(self.core.by, started_at)
+                took = since(self.core.surroundings, started_at)
                 reservation = Reservation.under(lease._kept, lease.holder, options, took)
                 await play_async(self.core, reservation.steps(lease._kept))
                 lease.check()

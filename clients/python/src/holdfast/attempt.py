@@ -36,21 +36,21 @@ def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = 
     )
 
 
-def backoff(by: Surroundings, failures: int, error: BaseException | None = None) -> float:
+def backoff(surroundings: Surroundings, failures: int, error: BaseException | None = None) -> float:
     """Returns how many seconds to pause after a number of failures: as long as the service asks for, and a random time.
 
     The random time keeps clients from returning together. It is at most four seconds, because the service keeps a
     position in line for five.
     """
     retry_after_ms = error.retry_after_ms if isinstance(error, HoldfastError) else None
-    return (retry_after_ms or 0) / 1000 + by.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
+    return (retry_after_ms or 0) / 1000 + surroundings.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
 
 
-def persist(
-    by: Surroundings,
+def retry(
+    surroundings: Surroundings,
     timeout: float,
     act: Callable[[Mapping[str, str]], Steps[T]],
-    again: Callable[[HoldfastError], bool] = is_transient,
+    may_retry: Callable[[HoldfastError], bool] = is_transient,
 ) -> Steps[T]:
     """Repeats `act` until it succeeds, fails permanently, or the time has run out.
 
@@ -58,29 +58,29 @@ def persist(
         act: receives the fields that the service wants in a retry, so that the retry finds out what became of the try
             before.
     """
-    started_at = moment(by)
+    started_at = moment(surroundings)
     retry_with: dict[str, str] = {}
     failures = 0
     while True:
         try:
             return (yield from act(retry_with))
         except HoldfastError as error:
-            pause = backoff(by, failures, error)
-            if not again(error) or since(by, started_at) + pause >= timeout:
+            pause = backoff(surroundings, failures, error)
+            if not may_retry(error) or since(surroundings, started_at) + pause >= timeout:
                 raise
             retry_with = {**retry_with, **(error.retry_with or {})}
         failures += 1
         yield Sleep(pause)
 
 
-def insist(
+def call(
     core: Core, operation: str, request: Mapping[str, Any], timeout: float = 30.0, seconds: float | None = None
 ) -> Steps[Any]:
-    """Tries a call until it succeeds, fails permanently, or the time has run out. All tries have the same id."""
+    """Sends a call until it succeeds, fails permanently, or the time has run out. All tries have the same id."""
     name = ID_OF.get(operation)
-    named = {name: core.by.uuid(), **request} if name else request
-    return persist(
-        core.by,
+    named = {name: core.surroundings.uuid(), **request} if name else request
+    return retry(
+        core.surroundings,
         timeout,
         lambda retry_with: attempt(operation, {**named, **retry_with}, seconds),
         # A report whose answer was lost may still run, and the service would refuse a second report.

@@ -26,11 +26,13 @@ def signer_of(credentials: Any, region: str) -> Signer:
     from botocore.awsrequest import AWSRequest
 
     def signed(method: str, url: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
-        own: Any = credentials() if callable(credentials) else credentials
+        signing_credentials: Any = credentials() if callable(credentials) else credentials
         request = AWSRequest(method, url, dict(headers), body)
-        if hasattr(own, "get_frozen_credentials"):  # a refresh between two reads would mix old and new credentials
-            own = own.get_frozen_credentials()
-        SigV4Auth(own, "execute-api", region).add_auth(request)
+        if hasattr(
+            signing_credentials, "get_frozen_credentials"
+        ):  # a refresh between two reads would mix old and new credentials
+            signing_credentials = signing_credentials.get_frozen_credentials()
+        SigV4Auth(signing_credentials, "execute-api", region).add_auth(request)
         return dict(request.headers.items())
 
     return signed

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .acquire import LeaseOptions, acquire, acquisition
-from .attempt import assert_seconds, insist
+from .attempt import assert_seconds, call
 from .base import Base, Key, OnHeld, assert_has_run, assert_known, is_skipped, key_of, takes_lease
 from .contract import Calls
 from .errors import HoldfastError
@@ -32,12 +32,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _start_heartbeats(kept: LeaseState) -> None:
     """Starts a thread that sends the heartbeats of a lease. It ends with the lease, or with the process."""
-    heartbeats, changed, by = Heartbeats(kept), threading.Event(), kept.core.by
+    heartbeats, changed, surroundings = Heartbeats(kept), threading.Event(), kept.core.surroundings
     kept.on_change = changed.set
 
     def keep() -> None:
-        while (seconds := heartbeats.turn()) is not None:
-            by.wait(changed, seconds)
+        while (seconds := heartbeats.beat_if_due()) is not None:
+            surroundings.wait(changed, seconds)
             changed.clear()
         if kept.lost and kept.local.on_lost:
             kept.local.on_lost(kept.lost)
@@ -179,7 +179,7 @@ class Holdfast(Base, Calls):
         Example:
             >>> client.call("whoami", {})["version"]
         """
-        return play(self.core, insist(self.core, operation, request, timeout))
+        return play(self.core, call(self.core, operation, request, timeout))
 
     def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
         """Acquires a lease or a permit that you release yourself, for example in another function.
@@ -198,12 +198,12 @@ class Holdfast(Base, Calls):
             >>> lease.release()
         """
         assert_known("lease", options)
-        started_at = moment(self.core.by)
+        started_at = moment(self.core.surroundings)
         asking = acquisition(self.core, key, self.holder, options)
         try:
             lease = Lease(play(self.core, acquire(asking)))
             if options.get("rates"):
-                took = since(self.core.by, started_at)
+                took = since(self.core.surroundings, started_at)
                 reservation = Reservation.under(lease._kept, lease.holder, options, took)
                 play(self.core, reservation.steps(lease._kept))
                 lease.check()

@@ -25,7 +25,7 @@ from aws_durable_execution_sdk_python.exceptions import InvocationError
 from .acquire import RateTerms
 from .client import Holdfast
 from .errors import HoldfastError, error_of, is_transient, unreachable
-from .rate import most_wait_seconds
+from .rate import max_wait_seconds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -208,12 +208,12 @@ def rate(
         >>> start.settle({"tokens": ctx.step(lambda _: ask(prompt), name="ask")})
     """
     all_rates: list[Any] = [dict(one) for one in rates or [terms]]
-    most = min(wait_seconds, most_wait_seconds(all_rates, settle))
-    request = {"key": key, "holder": holder or _holder(ctx, client), "rates": all_rates, "waitSeconds": most}
+    wait_seconds = min(wait_seconds, max_wait_seconds(all_rates, settle))
+    request = {"key": key, "holder": holder or _holder(ctx, client), "rates": all_rates, "waitSeconds": wait_seconds}
 
     def reserve(before: Mapping[str, Any]) -> Any:
         # Later steps repeat the id, so that a retry does not pay again.
-        named = {"requestId": before.get("requestId") or client.core.by.uuid()}
+        named = {"requestId": before.get("requestId") or client.core.surroundings.uuid()}
         try:
             more = {"settle": True} if settle else {}
             return client.call("rateReserve", {**request, **named, **more}, timeout=STEP_SECONDS)

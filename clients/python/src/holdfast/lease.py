@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from .attempt import backoff, insist
+from .attempt import backoff, call
 from .errors import HoldfastError, lease_lost, unreachable
 from .steps import Core, Send, Sleep, Steps, late, start
 from .surroundings import Moment, moment, since
@@ -17,8 +17,8 @@ from .surroundings import Moment, moment, since
 RELEASE_SECONDS = 5.0
 """How long a release with its retries may take."""
 
-BEAT_SECONDS = 5.0
-"""How long a heartbeat may take at most."""
+MAX_HEARTBEAT_SECONDS = 5.0
+"""How long a heartbeat may take."""
 
 MAX_INTERVAL_SECONDS = 20.0
 """The longest time between two heartbeats.
@@ -65,7 +65,7 @@ class LeaseState:
         self.local = local
         waited = granted.get("waitedMs", 0) / 1000
         limit = local.max_hold
-        self.hold = since(core.by, acquired_at) + limit() if callable(limit) else waited + _or_inf(limit)
+        self.hold = since(core.surroundings, acquired_at) + limit() if callable(limit) else waited + _or_inf(limit)
         self.term = self._term(granted, acquired_at, waited)
         self.over: HoldfastError | None = None
         """Set when the lease is over: it was lost, or released."""
@@ -73,7 +73,7 @@ class LeaseState:
         self.gone = False
         """True if the service has answered that this caller does not hold the lease, so there is nothing to release."""
         self.on_change: Callable[[], object] = lambda: None
-        """Called so that the next turn comes at once. The thread or task that plays the turns sets it."""
+        """Called so that the heartbeats are checked at once. The thread or task that sends the heartbeats sets it."""
         self.under_way: tuple[Send, Moment, Future[Any]] | None = None
         """The heartbeat that is under way."""
         self._failures = 0
@@ -85,7 +85,7 @@ class LeaseState:
         end = waited + grant["remainingMs"] / 1000
         # When the lease was last extended. The answer to a retry may repeat a grant from before the request.
         extended = end - ttl
-        interval = min(ttl / 3, MAX_INTERVAL_SECONDS) * (0.8 + 0.2 * self.core.by.random())
+        interval = min(ttl / 3, MAX_INTERVAL_SECONDS) * (0.8 + 0.2 * self.core.surroundings.random())
         return Term(grant, sent_at, end - min(RESERVE_SECONDS, ttl / 10), extended + interval)
 
     @property
@@ -97,12 +97,12 @@ class LeaseState:
     def left(self) -> float:
         """How many seconds are left by the clocks of this process. May be negative."""
         term = self.term  # a heartbeat may replace the term between two reads
-        return term.lasts - since(self.core.by, term.sent_at)
+        return term.lasts - since(self.core.surroundings, term.sent_at)
 
     @property
     def hold_left(self) -> float:
         """How many seconds are left of `max_hold`."""
-        return self.hold - since(self.core.by, self.acquired_at)
+        return self.hold - since(self.core.surroundings, self.acquired_at)
 
     def check(self) -> HoldfastError | None:
         """Ends the lease if it has expired, by the clocks of this process. Returns why the lease is over, if it is."""
@@ -120,7 +120,7 @@ class LeaseState:
         with self._lock:
             if self.over is not None:
                 return
-            self.lost = error  # set before `over`, because the turn reads it when `over` is set
+            self.lost = error  # set before `over`, because `beat_if_due` reads it when `over` is set
             self.over = error
         self.on_change()
         self.core.emit(
@@ -137,13 +137,13 @@ class LeaseState:
     @property
     def is_due(self) -> bool:
         """True if it is time for a heartbeat."""
-        return since(self.core.by, self.term.sent_at) >= self.term.beat_at
+        return since(self.core.surroundings, self.term.sent_at) >= self.term.beat_at
 
     def pause(self, until_beat: float | None = None) -> float:
-        """How long to sleep before the next turn, in seconds."""
+        """How long to sleep before the next check, in seconds."""
         if until_beat is None:
-            until_beat = self.term.beat_at - since(self.core.by, self.term.sent_at)
-        return max(0.001, min(self.core.by.check_seconds, until_beat, self.hold_left, self.left))
+            until_beat = self.term.beat_at - since(self.core.surroundings, self.term.sent_at)
+        return max(0.001, min(self.core.surroundings.check_seconds, until_beat, self.hold_left, self.left))
 
     def apply_answer(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
         """Applies the answer or the error of a heartbeat, unless the lease is over."""
@@ -160,9 +160,9 @@ class LeaseState:
             self.lose(reason, error.fields.get("holder"))
             return
         else:
-            pause = min(backoff(self.core.by, self._failures, error), self.left / 2)
+            pause = min(backoff(self.core.surroundings, self._failures, error), self.left / 2)
             self._failures += 1
-            self.term.beat_at = since(self.core.by, self.term.sent_at) + pause
+            self.term.beat_at = since(self.core.surroundings, self.term.sent_at) + pause
         event = {"type": "beat", "key": self.key, "fence": self.granted["fence"], "error": error}
         self.core.emit({**event, "expiresAt": self.term.grant["expiresAt"]})
 
@@ -170,7 +170,7 @@ class LeaseState:
         """Waits for a heartbeat under way, so that it does not reach the service after the release."""
         if self.under_way:
             send, sent_at, answer = self.under_way
-            yield Sleep(max(0.0, min(seconds, send.seconds - since(self.core.by, sent_at))), answer)
+            yield Sleep(max(0.0, min(seconds, send.seconds - since(self.core.surroundings, sent_at))), answer)
 
     def release(self, timeout: float) -> Steps[bool]:
         """Releases the lease. Never raises an error of the service. Returns whether the service confirmed it."""
@@ -184,33 +184,35 @@ class LeaseState:
 
 
 class Heartbeats:
-    """Sends the heartbeats of a lease, and checks the clocks. A thread or a task plays its turns."""
+    """Sends the heartbeats of a lease, and checks the clocks. A thread or a task calls `beat_if_due` until the end."""
 
     def __init__(self, kept: LeaseState) -> None:
         """Sends nothing yet."""
         self._kept = kept
 
-    def turn(self) -> float | None:
+    def beat_if_due(self) -> float | None:
         """Checks the clocks, applies the answer to the last heartbeat, and sends the next one if it is due.
 
-        Returns how long to wait until the next turn, or None if the lease is over.
+        Returns how long to wait until the next check, or None if the lease is over.
         """
-        kept, by = self._kept, self._kept.core.by
+        kept, surroundings = self._kept, self._kept.core.surroundings
         if kept.under_way:
             send, sent_at, answer = kept.under_way
-            if answer.done() or since(by, sent_at) >= send.seconds:
+            if answer.done() or since(surroundings, sent_at) >= send.seconds:
                 kept.under_way = None
                 self._apply_answer(send, sent_at, answer)
         if kept.check() is not None:
             return None
         if kept.under_way is None and kept.is_due:
             # A try gets half of the time that is left, so that another try can follow if no answer comes.
-            seconds = max(0.05, min(BEAT_SECONDS, kept.left / 2))
+            seconds = max(0.05, min(MAX_HEARTBEAT_SECONDS, kept.left / 2))
             send = Send("heartbeat", {"key": kept.key, "leaseId": kept.granted["leaseId"]}, seconds)
-            sent_at = moment(by)
+            sent_at = moment(surroundings)
             kept.under_way = send, sent_at, start(kept.core, send)
             kept.under_way[2].add_done_callback(lambda _: kept.on_change())
-        return kept.pause(kept.under_way[0].seconds - since(by, kept.under_way[1]) if kept.under_way else None)
+        return kept.pause(
+            kept.under_way[0].seconds - since(surroundings, kept.under_way[1]) if kept.under_way else None
+        )
 
     def _apply_answer(self, send: Send, sent_at: Moment, answer: Future[Any]) -> None:
         error: BaseException | None = late(send)
@@ -235,7 +237,7 @@ def try_release(core: Core, key: str, lease_id: str, timeout: float) -> Steps[bo
     failure: HoldfastError | None = None
     confirmed = False
     try:
-        answer = yield from insist(core, "release", {"key": key, "leaseId": lease_id}, timeout, timeout / 2)
+        answer = yield from call(core, "release", {"key": key, "leaseId": lease_id}, timeout, timeout / 2)
         confirmed = bool(answer.get("released"))
     except HoldfastError as error:
         failure = error

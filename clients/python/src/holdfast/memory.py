@@ -103,9 +103,9 @@ class Key:
 
     def acquire(self, request: Fields) -> Fields:
         """Grants, or waits in line for up to `waitSeconds`."""
-        own = next((one for one in self.live if one.request["requestId"] == request["requestId"]), None)
-        if own and not own.ending and own.request["holder"] == request["holder"]:
-            return self.answer(own, repeated=True)
+        grant = next((one for one in self.live if one.request["requestId"] == request["requestId"]), None)
+        if grant and not grant.ending and grant.request["holder"] == request["holder"]:
+            return self.answer(grant, repeated=True)
         if request["requestId"] in self.over:
             raise self.lost(self.over[request["requestId"]])
         if "replace" in request:
@@ -157,15 +157,15 @@ class Key:
 
     def replace(self, request: Fields) -> None:
         """Makes a request the newest one, which replaces the one before."""
-        own, holder = request["requestId"], request["holder"]
-        if own in self.superseded_by:
-            raise self.superseded(own)
-        if self.latest and self.latest != own:
+        request_id, holder = request["requestId"], request["holder"]
+        if request_id in self.superseded_by:
+            raise self.superseded(request_id)
+        if self.latest and self.latest != request_id:
             self.superseded_by[self.latest] = holder
             for waiter in [one for one in self.line if one.request["requestId"] == self.latest]:
                 self.line.remove(waiter)
                 waiter.end(None, self.superseded(self.latest))
-        self.latest = own
+        self.latest = request_id
         for grant in self.live:
             if request["replace"] == grant.request.get("replace") == "running" and not grant.ending:
                 grant.ending = "superseded"
@@ -205,8 +205,8 @@ class Key:
         if limit := limit_of(grant.request):
             used = sum(one.request.get("weight", 1) for one in self.live)
             permit = {"mode": "shared", "limit": limit, "weight": grant.request.get("weight", 1), "used": used}
-        own = {"leaseId": grant.lease_id, "previous": grant.previous, "repeated": repeated, "waitedMs": 0}
-        return {**self.fields_of(grant), **own, **permit}
+        acquired = {"leaseId": grant.lease_id, "previous": grant.previous, "repeated": repeated, "waitedMs": 0}
+        return {**self.fields_of(grant), **acquired, **permit}
 
     def fields_of(self, grant: Grant) -> Fields:
         """The fields that every holder of a grant sees, which are the answer of a heartbeat."""
@@ -241,9 +241,13 @@ class Key:
 
     def withdraw(self, request: Fields) -> Fields:
         """Takes a request out of the line, or ends its grant."""
-        own = (request["requestId"], request["holder"])
-        waiters = [one for one in self.line if (one.request["requestId"], one.request["holder"]) == own]
-        grants = [one for one in self.grants if (one.request["requestId"], one.request["holder"]) == own]
+        request_id, holder = request["requestId"], request["holder"]
+        waiters = [
+            one for one in self.line if (one.request["requestId"], one.request["holder"]) == (request_id, holder)
+        ]
+        grants = [
+            one for one in self.grants if (one.request["requestId"], one.request["holder"]) == (request_id, holder)
+        ]
         for waiter in waiters:
             self.line.remove(waiter)
             waiter.end(None, self.lost("cancelled"))
@@ -251,9 +255,9 @@ class Key:
             self.end(grant, grant.ending or "released")
         cancelled = bool(waiters or grants)
         if cancelled:
-            self.over[own[0]] = "released" if grants else "cancelled"
+            self.over[request_id] = "released" if grants else "cancelled"
         self.serve()
-        return {"key": self.name, "requestId": own[0], "cancelled": cancelled}
+        return {"key": self.name, "requestId": request_id, "cancelled": cancelled}
 
     def break_(self, request: Fields) -> Fields:
         """Ends a grant for an operator."""

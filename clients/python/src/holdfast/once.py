@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from .acquire import Acquisition, HoldOptions, acquisition
-from .attempt import attempt, persist
+from .attempt import attempt, retry
 from .errors import HoldfastError, error_of, is_transient, lease_lost
 from .lease import LeaseState
 from .steps import Core, Steps
@@ -138,7 +138,7 @@ def _store(kept: LeaseState, sent: Mapping[str, Any], timeout: float) -> Steps[M
         return attempt("onceComplete", sent, timeout / 2)
 
     try:
-        answer = yield from persist(kept.core.by, timeout, act)
+        answer = yield from retry(kept.core.surroundings, timeout, act)
     except HoldfastError as error:
         if "result" not in sent or error.code != "InvalidRequest":
             raise

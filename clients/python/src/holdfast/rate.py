@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .acquire import RateTerms
-from .attempt import assert_seconds, attempt, insist, persist
+from .attempt import assert_seconds, attempt, call, retry
 from .errors import HoldfastError, error_of, is_transient
 from .lease import RELEASE_SECONDS, LeaseState
 from .steps import Core, Sleep, Steps
@@ -50,9 +50,9 @@ class Reservation:
         self.rates: list[Mapping[str, Any]] = list(options["rates"]) if "rates" in options else [terms]
         self.settles = bool(options.get("settle"))
         # All tries have the same id, so that a retry after a lost answer does not pay again.
-        request = {"key": key, "holder": options.get("holder") or holder, "requestId": core.by.uuid()}
+        request = {"key": key, "holder": options.get("holder") or holder, "requestId": core.surroundings.uuid()}
         self.request: dict[str, Any] = {**request, "rates": self.rates, **({"settle": True} if self.settles else {})}
-        self.started_at = moment(core.by)
+        self.started_at = moment(core.surroundings)
         self.answer: Mapping[str, Any] = {}
 
     @classmethod
@@ -64,7 +64,7 @@ class Reservation:
 
     def steps(self, kept: LeaseState | None = None) -> Steps[float]:
         """Waits for the start, and returns how many seconds that took. Raises LeaseLost if the lease is lost."""
-        by = self.core.by
+        surroundings = self.core.surroundings
         try:
             self.answer = yield from self._ask(self.started_at)
         except (HoldfastError, GeneratorExit):
@@ -74,13 +74,13 @@ class Reservation:
             # cancelled.
             yield from self._cancel(self.request)
             raise
-        answered_at = by.monotonic()
+        answered_at = surroundings.monotonic()
         wait = self.answer["waitMs"] / 1000
         try:
             # The monotonic clock counts, because the wall clock may be set forward. The loop is there because a wait
             # may end early.
-            while (left := answered_at + wait - by.monotonic()) > 0:
-                yield Sleep(min(left, by.check_seconds) if kept else left)
+            while (left := answered_at + wait - surroundings.monotonic()) > 0:
+                yield Sleep(min(left, surroundings.check_seconds) if kept else left)
                 if kept and (lost := kept.check()):
                     raise lost
         except GeneratorExit:
@@ -88,16 +88,16 @@ class Reservation:
         except BaseException:
             yield from self._cancel()
             raise
-        return since(by, self.started_at)
+        return since(surroundings, self.started_at)
 
     def _ask(self, started_at: Moment) -> Steps[Mapping[str, Any]]:
         while True:
-            left = max(0.0, self.wait - since(self.core.by, started_at))
-            wait_seconds = int(min(most_wait_seconds(self.rates, self.settles), left))
+            left = max(0.0, self.wait - since(self.core.surroundings, started_at))
+            wait_seconds = int(min(max_wait_seconds(self.rates, self.settles), left))
             self.request["waitSeconds"] = wait_seconds
             try:
-                answer: Mapping[str, Any] = yield from persist(
-                    self.core.by, self.timeout, lambda _: attempt("rateReserve", {**self.request})
+                answer: Mapping[str, Any] = yield from retry(
+                    self.core.surroundings, self.timeout, lambda _: attempt("rateReserve", {**self.request})
                 )
                 return answer
             except HoldfastError as error:
@@ -113,7 +113,7 @@ class Reservation:
 
     def _settle(self, how: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         request = {"key": self.key, "reservation": self.answer["reservation"], **how}
-        return insist(self.core, "rateSettle", request, RELEASE_SECONDS)
+        return call(self.core, "rateSettle", request, RELEASE_SECONDS)
 
     def _cancel(self, request: Mapping[str, Any] | None = None) -> Steps[None]:
         try:
@@ -149,7 +149,7 @@ def period_seconds(per: str) -> int:
     return int(found[1]) * _SECONDS[found[2]] if found else 0
 
 
-def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
+def max_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
     """The longest wait of a call for its start, in seconds.
 
     With `settle`, at most the longest period, because the estimate may be wrong for that long.

@@ -57,7 +57,7 @@ class Core:
 
     transport: Transport
     namespace: str | None
-    by: Surroundings
+    surroundings: Surroundings
     emit: Callable[[dict[str, Any]], None] = field(default=lambda event: None)
 
 
@@ -93,7 +93,7 @@ def perform(core: Core, effect: Send | Sleep) -> Any:
     future = _awaited(core, effect)
     if future:
         future.add_done_callback(lambda _: event.set())
-    return _outcome(effect, core.by.wait(event, effect.seconds))
+    return _outcome(effect, core.surroundings.wait(event, effect.seconds))
 
 
 def _awaited(core: Core, effect: Send | Sleep) -> Future[Any] | None:
@@ -127,7 +127,7 @@ async def perform_async(core: Core, effect: Send | Sleep) -> Any:
     future = _awaited(core, effect)
     if future:
         future.add_done_callback(on_answer)
-    return _outcome(effect, await core.by.wait_async(answered, effect.seconds))
+    return _outcome(effect, await core.surroundings.wait_async(answered, effect.seconds))
 
 
 def play(core: Core, steps: Steps[T]) -> T:

@@ -58,14 +58,14 @@ Moment = tuple[float, float]
 """One moment on both clocks: wall and monotonic."""
 
 
-def moment(by: Surroundings) -> Moment:
+def moment(surroundings: Surroundings) -> Moment:
     """The current moment."""
-    return by.wall(), by.monotonic()
+    return surroundings.wall(), surroundings.monotonic()
 
 
-def since(by: Surroundings, then: Moment) -> float:
+def since(surroundings: Surroundings, then: Moment) -> float:
     """Seconds since a moment, by the clock that advanced further.
 
     The wall clock may have been set back, and the monotonic clock may have stood still.
     """
-    return max(by.wall() - then[0], by.monotonic() - then[1])
+    return max(surroundings.wall() - then[0], surroundings.monotonic() - then[1])

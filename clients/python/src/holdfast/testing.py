@@ -85,25 +85,25 @@ class ManualClock(Surroundings):
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """As in the base class, by the time of this clock."""
-        own, until = threading.current_thread(), self._until(seconds)
-        self._others.discard(own)
-        self._waits[own] = until, event.is_set
+        this_thread, until = threading.current_thread(), self._until(seconds)
+        self._others.discard(this_thread)
+        self._waits[this_thread] = until, event.is_set
         try:
             while not event.is_set() and self._due < until:
                 event.wait(POLL_SECONDS)
         finally:
-            del self._waits[own]
+            del self._waits[this_thread]
         return event.is_set()
 
     async def wait_async(self, future: asyncio.Future[Any], seconds: float) -> bool:
         """As in the base class, by the time of this clock."""
-        own, until = object(), self._until(seconds)
-        self._waits[own] = until, future.done
+        this_wait, until = object(), self._until(seconds)
+        self._waits[this_wait] = until, future.done
         try:
             while not future.done() and self._due < until:
                 await asyncio.wait({future}, timeout=POLL_SECONDS)
         finally:
-            del self._waits[own]
+            del self._waits[this_wait]
         return future.done()
 
     def advance(self, seconds: float) -> None:
@@ -183,7 +183,7 @@ class MemoryService:
 
     def _answer(self, operation: str, fields: Fields, space: str | None) -> Fields | None:
         if operation == "readLeases" and "key" not in fields:
-            keys = [key for (own, kind, _), key in self._keys.items() if (own, kind) == (space, "lease")]
+            keys = [key for (key_space, kind, _), key in self._keys.items() if (key_space, kind) == (space, "lease")]
             return {"leases": rows_of(keys, fields.get("prefix", "")), "nextCursor": None}
         if not fields.get("key"):
             return None
@@ -246,8 +246,10 @@ def async_client(service: MemoryService | None = None, holder: str = "test") -> 
 @contextmanager
 def installed(service: MemoryService, holder: str = "test") -> Iterator[MemoryService]:
     """Makes `holdfast.lease` and the other functions of `holdfast` and `holdfast.aio` use a service in memory."""
-    before, own = dict(base._clients), os.getpid()
-    base._clients.update({(own, Holdfast): client(service, holder), (own, aio.Holdfast): async_client(service, holder)})
+    before, process = dict(base._clients), os.getpid()
+    base._clients.update(
+        {(process, Holdfast): client(service, holder), (process, aio.Holdfast): async_client(service, holder)}
+    )
     try:
         yield service
     finally:

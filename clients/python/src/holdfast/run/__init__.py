@@ -115,8 +115,8 @@ class _Runner:
         wait, timeout = args.seconds("--wait", 0, 0, word="forever"), args.seconds("--timeout", 30, 0)
         self.limits = {"wait": wait, "timeout": timeout}
         self.slot, self.rates = args.slot(), args.rates()
-        own = {**args.permit(), **({"rates": self.rates} if self.rates else {})} if self.slot is None else self.slot
-        self.options: dict[str, Any] = {**self.limits, **own, "ttl": ttl, "data": args.data()}
+        terms = {**args.permit(), **({"rates": self.rates} if self.rates else {})} if self.slot is None else self.slot
+        self.options: dict[str, Any] = {**self.limits, **terms, "ttl": ttl, "data": args.data()}
         self.held_exit = args.whole("--held-exit-code", 0, 255)
         self.fence_name = args.text("--fence-env")
         if self.fence_name is not None and not re.fullmatch("[A-Za-z_][A-Za-z_0-9]*", self.fence_name):

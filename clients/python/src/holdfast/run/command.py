@@ -71,7 +71,7 @@ class Command:
 
     def extend(self, remaining: float) -> None:
         """Lets the command run for `remaining` more seconds. After that, the guard ends the group."""
-        self._send_message("until", *[now + remaining for now in guard_program.clocks()])
+        self._send_message("until", *[now + remaining for now in guard_program.times_by_both_clocks()])
 
     def pause(self, seconds: float) -> None:
         """Waits for a message from the guard."""
@@ -174,7 +174,7 @@ def _has_members(group: int) -> bool:
     else:
         rows = subprocess.run(["ps", "-A", "-o", "pid=,stat=,pgid="], capture_output=True, text=True).stdout
         stats = map(str.split, rows.splitlines())
-    return any(own == str(group) != pid and state[0] not in "ZX" for pid, state, own in stats)
+    return any(its_group == str(group) != pid and state[0] not in "ZX" for pid, state, its_group in stats)
 
 
 def _stat(pid: str) -> list[str]:

@@ -25,7 +25,7 @@ CHECK_SECONDS = 5.0
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 
 
-def clocks() -> list[float]:
+def times_by_both_clocks() -> list[float]:
     """The time by two clocks that all processes of the machine share."""
     return [time.clock_gettime(_CLOCK), time.time()]
 
@@ -37,9 +37,9 @@ class Guard:
         self.supervisor = supervisor
         self.terminal = terminal
         self.supervisor_group = os.getpgid(os.getppid())
-        self.ends = [float("inf")] * 2
-        self.command = 0
-        self.rest = b""
+        self.deadlines = [float("inf")] * 2
+        self.command_pid = 0
+        self.partial_line = b""
 
     def report(self, what: str, value: object = None) -> None:
         """Sends a message to the supervisor."""
@@ -58,10 +58,10 @@ class Guard:
         if self.terminal is not None and takes_terminal:
             os.tcsetpgrp(self.terminal, os.getpgrp())
         usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-        # A shell runs a script that lacks the line with its interpreter, as every shell does.
+        # A script without a `#!` line cannot be executed directly (ENOEXEC), so /bin/sh runs it, as from any shell.
         for path, args in (words[0], words[1:]), (b"/bin/sh", [b"/bin/sh", words[0], *words[2:]]):
             try:
-                self.command = os.posix_spawn(path, args, env, setsigmask=[], setsigdef=usual)
+                self.command_pid = os.posix_spawn(path, args, env, setsigmask=[], setsigdef=usual)
             except OSError as error:
                 if error.errno == errno.ENOEXEC and path == words[0]:
                     continue
@@ -72,14 +72,14 @@ class Guard:
 
     def reap(self) -> None:
         """Reports to the supervisor how the command has ended, or that it was stopped."""
-        while self.command:
-            pid, status = os.waitpid(self.command, os.WNOHANG | os.WUNTRACED)
+        while self.command_pid:
+            pid, status = os.waitpid(self.command_pid, os.WNOHANG | os.WUNTRACED)
             if pid == 0:
                 break
             if os.WIFSTOPPED(status):
                 self.report("stopped")
                 continue
-            self.command = 0
+            self.command_pid = 0
             self.report("exited", os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
     def receive(self) -> None:
@@ -87,18 +87,18 @@ class Guard:
         data = self.supervisor.recv(65_536)
         if not data:
             self.kill()
-        *lines, self.rest = (self.rest + data).split(b"\n")
+        *lines, self.partial_line = (self.partial_line + data).split(b"\n")
         for line in lines:
             what, *values = ast.literal_eval(line.decode())
             if what == "until":
-                self.ends = values
+                self.deadlines = values
             else:
                 self.run(*values)
 
     def watch(self, children: int) -> None:
         """Goes on until the group is killed."""
         while True:
-            left = min(end - now for end, now in zip(self.ends, clocks(), strict=True))
+            left = min(end - now for end, now in zip(self.deadlines, times_by_both_clocks(), strict=True))
             if left <= 0:
                 self.kill()
             ready, _, _ = select.select([self.supervisor.fileno(), children], [], [], min(left, CHECK_SECONDS))

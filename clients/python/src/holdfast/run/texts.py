@@ -32,11 +32,17 @@ def complain(text: str) -> None:
         os.write(2, f"holdfast: {''.join(map(_shown, text))}\n".encode())
 
 
-def _shown(mark: str) -> str:
+def _shown(character: str) -> str:
     """Escapes a control character or a direction mark, which could hide or forge text on the terminal."""
-    if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return mark
-    return "\\n" if mark == "\n" else f"\\x{ord(mark):02x}" if ord(mark) < 0x100 else f"\\u{ord(mark):04x}"
+    if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return character
+    return (
+        "\\n"
+        if character == "\n"
+        else f"\\x{ord(character):02x}"
+        if ord(character) < 0x100
+        else f"\\u{ord(character):04x}"
+    )
 
 
 def exit_code_of(error: HoldfastError) -> int:
@@ -93,7 +99,7 @@ def duration(seconds: float) -> str:
     """A length of time for people: `4m 5s`."""
     whole = max(0, math.floor(seconds + 0.5))
     parts = [(whole // 86_400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s")]
-    first = next((at for at, (count, _) in enumerate(parts) if count), 3)
+    first = next((index for index, (count, _) in enumerate(parts) if count), 3)
     return " ".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count) or "0s"
 
 
@@ -106,26 +112,26 @@ class Wait:
 
     def line(self, event: Mapping[str, Any]) -> str | None:
         """A line about an event of the client. None if there is nothing new to say."""
-        key, cap, place = event["key"], event.get("cap"), _place_text(event)
+        key, cap, position = event["key"], event.get("cap"), _position_text(event)
         is_shared = _is_shared(event)
         state = f"in use: {_used_text(event)}" if is_shared else f"held by {event.get('holder') or 'another caller'}"
         until = "" if is_shared else _until(event.get("expiresAt"))
         if cap and cap.get("limit") == 0:
             state, until = _cap_text(cap), ""
-        last_key, _, last_place = self._last
-        is_new = key != last_key or (place and not last_place)
-        is_due = (key, state, place) != self._last and time.monotonic() - self._last_at >= _LINE_SECONDS
+        last_key, _, last_position = self._last
+        is_new = key != last_key or (position and not last_position)
+        is_due = (key, state, position) != self._last and time.monotonic() - self._last_at >= _LINE_SECONDS
         if not (is_new or is_due):
             return None
-        self._last, self._last_at = (key, state, place or last_place), time.monotonic()
-        return f"waiting since {event['since']}{place}: {key} is {state}{until}"
+        self._last, self._last_at = (key, state, position or last_position), time.monotonic()
+        return f"waiting since {event['since']}{position}: {key} is {state}{until}"
 
 
-def _place_text(event: Mapping[str, Any]) -> str:
-    place, waiting = event.get("place"), event.get("waiting") or 0
-    if not place:
+def _position_text(event: Mapping[str, Any]) -> str:
+    position, waiting = event.get("place"), event.get("waiting") or 0
+    if not position:
         return ""
-    return f" at position {place}{f' of {max(place, waiting + 1)}' if waiting < _MAX_COUNTED else ''}"
+    return f" at position {position}{f' of {max(position, waiting + 1)}' if waiting < _MAX_COUNTED else ''}"
 
 
 def _is_shared(fields: Mapping[str, Any]) -> bool:
@@ -143,9 +149,9 @@ def _cap_text(cap: Mapping[str, Any]) -> str:
         f"{'' if one['name'] == 'requests' else one['name'] + ':'}{one['limit']}/{one['per']}"
         for one in cap.get("rates") or []
     ]
-    most = " and ".join(([] if cap["limit"] is None else [str(cap["limit"])]) + ([" ".join(rates)] if rates else []))
+    limits = " and ".join(([] if cap["limit"] is None else [str(cap["limit"])]) + ([" ".join(rates)] if rates else []))
     until = f" until {cap['until']}" if cap["until"] else ""
-    state = "paused" if cap["limit"] == 0 else f"capped at {most}"
+    state = "paused" if cap["limit"] == 0 else f"capped at {limits}"
     return f"{state} by {cap['by'] or 'an operator'} since {cap['since']}{until}: {cap['reason']}"
 
 

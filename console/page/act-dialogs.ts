@@ -11,7 +11,7 @@ type Held = Pick<Key, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'execution' | 
   Partial<Pick<Key, 'bound'>>;
 
 /** The field that a call needs if it is about a run of `once`. */
-export const kindOf = (noun: string) => noun === 'run' && { kind: 'once' as const };
+export const kindField = (noun: string) => noun === 'run' && { kind: 'once' as const };
 
 /** The list of the page that shows a lease, a permit or a run. */
 export const listOf = (noun: string) => (noun === 'run' ? 'once' : 'keys');
@@ -20,7 +20,7 @@ interface BreakProps {
   noun: 'lease' | 'permit' | 'run';
   held: Held;
   /** When the service answered, on the clock of `performance.now()`. */
-  at: number;
+  answeredAt: number;
   onClose(): void;
   onDone(): void;
 }
@@ -29,19 +29,19 @@ interface BreakProps {
  * Asks before it breaks a lease, a permit or a run, and says who holds it and until when that holder may work. The call carries the fence, so it
  * cannot break the grant of a later holder.
  */
-export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
+export function BreakDialog({ noun, held, answeredAt, onClose, onDone }: BreakProps) {
   const { key, holder, fence, acquiredAt, waiting, ending } = held;
-  const { history, announce } = useContext(Page);
+  const { noticedChanges, announce } = useContext(Page);
   const [isNow, setNow] = useState(ending);
   const who = holder ?? 'a client without a name';
   const act = async () => {
     const wait = !isNow && { wait: true };
-    const request = { key, fence: fence ?? 0, ...wait, ...kindOf(noun) };
+    const request = { key, fence: fence ?? 0, ...wait, ...kindField(noun) };
     const { ended, holderUntil } = await call('breakLease', request).catch((error) => {
       throw whyNotBroken(error, noun);
     });
     const what = ended ? `this page broke the ${noun} of ${who}` : `this page asked ${who} to stop`;
-    history.did(listOf(noun), { subject: key, what: `${what}, fence ${fence}` }, Date.now());
+    noticedChanges.did(listOf(noun), { subject: key, what: `${what}, fence ${fence}` }, Date.now());
     const until = holderUntil === null ? '' : `, at the latest at ${clockTime(holderUntil)}`;
     announce(`The ${noun} ${key} of ${who} ${ended ? 'is broken' : `ends when the holder stops${until}`}.`);
     onDone();
@@ -65,17 +65,19 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     </fieldset>
     ${
       isNow
-        ? html`<p>The holder may work on ${mostLeft(held, at)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
-        : html`<p>The holder stops at its next heartbeat, and releases the ${noun}. If no heartbeat comes, the holder may work on ${mostLeft(held, at)}. ${next} then.</p>`
+        ? html`<p>The holder may work on ${remainingText(held, answeredAt)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
+        : html`<p>The holder stops at its next heartbeat, and releases the ${noun}. If no heartbeat comes, the holder may work on ${remainingText(held, answeredAt)}. ${next} then.</p>`
     }
     ${stop && html`<p>To stop its execution: <code>${stop}</code></p>`}
   <//>`;
 }
 
 /** How long the holder may work at most. No heartbeat extends a lease that is broken. */
-function mostLeft({ bound, remainingMs }: Held, at: number): string {
+function remainingText({ bound, remainingMs }: Held, answeredAt: number): string {
   if (bound) return 'as long as its execution runs';
-  return remainingMs === null ? 'for an unknown time' : `for up to ${duration(remainingMs - (performance.now() - at))}`;
+  return remainingMs === null
+    ? 'for an unknown time'
+    : `for up to ${duration(remainingMs - (performance.now() - answeredAt))}`;
 }
 
 function whyNotBroken(error: unknown, noun: string): unknown {
@@ -121,12 +123,12 @@ const About = ({ leaseKey, waiter: { ticket, holder, parkedAt } }: Pick<WaiterPr
 /** Asks before it takes a waiter out of the line. */
 export function CancelDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps) {
   const { kind, ticket, holder } = waiter;
-  const { history, announce } = useContext(Page);
+  const { noticedChanges, announce } = useContext(Page);
   const act = async () => {
     const answer = await call('cancelWaiter', { key: leaseKey, ticket });
     const outcome = answer.cancelled ? `${holder} is out of the line of ${leaseKey}.` : NOT_IN_LINE[answer.reason];
     if (answer.cancelled)
-      history.did('keys', { subject: leaseKey, what: `this page took ${holder} out of the line` }, Date.now());
+      noticedChanges.did('keys', { subject: leaseKey, what: `this page took ${holder} out of the line` }, Date.now());
     announce(outcome);
     onDone();
   };
@@ -139,10 +141,11 @@ export function CancelDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps)
 /** Asks before it makes a waiter next. */
 export function RunNextDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps) {
   const { ticket, holder, dueAt } = waiter;
-  const { history, announce } = useContext(Page);
+  const { noticedChanges, announce } = useContext(Page);
   const act = async () => {
     const answer = await call('runNext', { key: leaseKey, ticket });
-    if (answer.moved) history.did('keys', { subject: leaseKey, what: `this page made ${holder} next` }, Date.now());
+    if (answer.moved)
+      noticedChanges.did('keys', { subject: leaseKey, what: `this page made ${holder} next` }, Date.now());
     announce(answer.moved ? `${holder} is next in the line of ${leaseKey}.` : NOT_IN_LINE[answer.reason]);
     onDone();
   };
