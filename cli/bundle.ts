@@ -70,7 +70,7 @@ export const OWN_OF_VERBS =
 export const OWN_OF_PAGE =
   'act announce answeredAt cell changes columns compare did empty everyMs filters fingerprint head idOf instant ' +
   'isProblemShown isReversed isSpare label lease leaseKey lifts more needsAttention nextAt noticedChanges noun ' +
-  'onAct onChoices onData onDone onHelp onSkip openId over polled problem query refresh refusal saw settings show step ' +
+  'onAct onChoices onData onDone onHelp onSkip openId over polled problem query refresh refusal saw settings step ' +
   'subject texts total view what who wholeMs wide';
 /** The private fields of Preact, which it has shortened already except for their two underscores. */
 const OWN_OF_PREACT = '__\\w?';

@@ -67,18 +67,18 @@ const ALL = { all: { label: 'All', has: () => true } };
 export function List<Row>(props: ListProps<Row>) {
   const { route, noun, rows, more, texts, columns, empty, idOf } = props;
   const filters: Filters<Row> = props.filters ?? ALL;
-  const show = chosenOf(filters, route.show || (route.query && 'all'));
+  const filter = chosenOf(filters, route.filter || (route.query && 'all'));
   const sorted = sortedBy(columns, route.sort, props.start);
   const found = useMemo(() => {
     const wanted = route.query.toLowerCase();
     const found = rows.filter((row) => texts(row).some((text) => text?.toLowerCase().includes(wanted)));
     return sorted ? inOrder(found, sorted, idOf) : found;
   }, [rows, route.query, route.sort]);
-  const shown = found.filter((row) => filters[show]?.has(row));
+  const shown = found.filter((row) => filters[filter]?.has(row));
   return html`
     <div class="tools">
       <${SearchBox} route=${route} noun=${noun} />
-      ${filters !== ALL && html`<${Choices} ...${{ route, filters }} rows=${found} chosen=${show} />`}
+      ${filters !== ALL && html`<${Choices} ...${{ route, filters }} rows=${found} chosen=${filter} />`}
     </div>
     ${more && html`<p class="notice">There are more than ${counted(rows.length, noun)}. Only these are shown and searched.</p>`}
     <p class="unseen" role="status">${counted(shown.length, noun)} shown</p>
@@ -124,7 +124,7 @@ interface ChoicesProps<Row> {
 function Choices<Row>({ route, filters, chosen, rows }: ChoicesProps<Row>) {
   return html`<nav class="filters" aria-label="Show">${Object.entries(filters).map(
     ([name, { label, has }]) =>
-      html`<a href=${linkTo({ ...route, show: name })} aria-current=${name === chosen ? 'true' : undefined}>${label} <span class="count">${rows.filter(has).length}</span></a>`,
+      html`<a href=${linkTo({ ...route, filter: name })} aria-current=${name === chosen ? 'true' : undefined}>${label} <span class="count">${rows.filter(has).length}</span></a>`,
   )}</nav>`;
 }
 

@@ -4,14 +4,14 @@ import { useEffect, useState } from 'preact/hooks';
 export const VIEWS = ['keys', 'once', 'rates', 'commits', 'nameservice', 'expired', 'history'] as const;
 export type View = (typeof VIEWS)[number];
 
-/** The place in the page. It is written in the fragment of the address, so that people can link to it. */
+/** What the page shows. It is written in the fragment of the address, so that people can link to it. */
 export interface Route {
   view: View;
   /** The key that is open beside the list. */
   key: string | undefined;
   query: string;
   /** The name of a filter of the view. */
-  show: string;
+  filter: string;
   /** The name of an order of the view, with a leading minus if it is reversed. */
   sort: string;
 }
@@ -23,8 +23,8 @@ function parseRoute(fragment: string): Route {
   const view = VIEWS.find((one) => one === name) ?? 'keys';
   const fields = new URLSearchParams(search);
   const key = (view === 'keys' || view === 'once') && rest.length > 0 ? decoded(rest.join('/')) : '';
-  const [query = '', show = '', sort = ''] = ['q', 'show', 'sort'].map((name) => fields.get(name) ?? '');
-  return { view, key: key || undefined, query, show, sort };
+  const [query = '', filter = '', sort = ''] = ['q', 'show', 'sort'].map((name) => fields.get(name) ?? '');
+  return { view, key: key || undefined, query, filter, sort };
 }
 
 /** A link may have been cut in the middle of an escape sequence. Its text is then used as it is. */
@@ -36,13 +36,15 @@ function decoded(text: string): string {
   }
 }
 
-export function linkTo({ view, key, query, ...rest }: Partial<Route> & { view: View }): string {
-  const given = Object.entries({ q: query, ...rest }).filter((field): field is [string, string] => Boolean(field[1]));
+export function linkTo({ view, key, query, filter, sort }: Partial<Route> & { view: View }): string {
+  const given = Object.entries({ q: query, show: filter, sort }).filter((field): field is [string, string] =>
+    Boolean(field[1]),
+  );
   const fields = new URLSearchParams(given).toString();
   return `#/${view}${key === undefined ? '' : `/${encodeURIComponent(key)}`}${fields && `?${fields}`}`;
 }
 
-/** Goes to a place without a new entry in the browser's history, for example at each letter of a search. */
+/** Changes the address without a new entry in the browser's history, for example at each letter of a search. */
 export function replaceRoute(route: Route): void {
   history.replaceState(null, '', linkTo(route));
   dispatchEvent(new HashChangeEvent('hashchange'));
