@@ -12,7 +12,13 @@ import {
   isUnmarked,
   wasNotFreedAfter,
 } from '../shared/locks/record/conditions.ts';
-import { HOLDFAST_VERSION, leaseIdOf, nameOfRequest, proofOf, remember } from '../shared/locks/record/identity.ts';
+import {
+  HOLDFAST_LEASE_VERSION,
+  leaseIdOf,
+  nameOfRequest,
+  proofOf,
+  remember,
+} from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
 
 /** A permit without this service: the same writes on the same conditions, and nothing around them. */
@@ -66,7 +72,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
             ':first': integer(now - 1),
             ':zero': integer(0),
             ':weight': integer(1),
-            ':ours': { S: HOLDFAST_VERSION },
+            ':ours': { S: HOLDFAST_LEASE_VERSION },
             ':limit': integer(LIMIT),
             ':limit_by': { S: holder },
             ':lease_expiry': ttlAt(now),

@@ -17,7 +17,7 @@ import {
 import {
   EXCLUSIVE_PATH,
   EXCLUSIVE_WEIGHT,
-  HOLDFAST_VERSION,
+  HOLDFAST_LEASE_VERSION,
   leaseIdOf,
   nameOfRequest,
   type Proof,
@@ -56,7 +56,7 @@ export async function acquire(key: string): Promise<string> {
           names: { '#g0': EXCLUSIVE_PATH },
           values: {
             ':g0': entryItem({ ...proof, version: randomUUID(), holder, expiresAt, ttlMs, acquiredAt, weight }),
-            ...{ ':ours': text(HOLDFAST_VERSION), ':fence': integer(acquiredAt), ':used': integer(weight) },
+            ...{ ':ours': text(HOLDFAST_LEASE_VERSION), ':fence': integer(acquiredAt), ':used': integer(weight) },
             ':lease_expiry': secondsAttribute(expiresAt),
           },
         },

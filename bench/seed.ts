@@ -1,7 +1,12 @@
 import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../shared/aws/attributes.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, HOLDFAST_VERSION, nameOfRequest } from '../shared/locks/record/identity.ts';
+import {
+  EXCLUSIVE_PATH,
+  EXCLUSIVE_WEIGHT,
+  HOLDFAST_LEASE_VERSION,
+  nameOfRequest,
+} from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
 import { secondsAttribute } from '../shared/locks/record/requests.ts';
 
@@ -52,7 +57,7 @@ export const livingLease = (at: number): Item => leaseOfAMinute(at, Date.now() +
 export function freeKey(key: string): Item {
   const fence = integer(Date.now() - 3_600_000);
   const expiry = integer(Math.ceil(Date.now() / 1000) + 400 * 86_400);
-  return { key: text(key), lease_version: text(HOLDFAST_VERSION), lease_expiry: expiry, fence, used: integer(0) };
+  return { key: text(key), lease_version: text(HOLDFAST_LEASE_VERSION), lease_expiry: expiry, fence, used: integer(0) };
 }
 
 function leaseOfAMinute(at: number, acquiredAt: number): Item {
@@ -61,7 +66,11 @@ function leaseOfAMinute(at: number, acquiredAt: number): Item {
   const [name, weight] = [nameOfRequest({ holder, requestId: `request-${at}` }), EXCLUSIVE_WEIGHT];
   const [id, version] = [`lease-${at}`, `version-${at}`];
   return {
-    ...{ key: text(seededKey(at)), lease_version: text(HOLDFAST_VERSION), lease_expiry: secondsAttribute(expiresAt) },
+    ...{
+      key: text(seededKey(at)),
+      lease_version: text(HOLDFAST_LEASE_VERSION),
+      lease_expiry: secondsAttribute(expiresAt),
+    },
     ...{ fence: integer(acquiredAt), used: integer(weight) },
     [EXCLUSIVE_PATH]: entryItem({
       name,

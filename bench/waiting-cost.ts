@@ -2,11 +2,11 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import {
   type Expected,
   expectedTurn,
-  heldFor,
+  holdReasonOf,
   isFarAgain,
   patienceOf,
-  sleepFor,
-  type WaitSight,
+  sleepMsOf,
+  type WaitState,
 } from '../shared/locks/line/expected.ts';
 import { SEAT_SHARE } from '../shared/locks/line/held-calls.ts';
 import { hintsAfter, type Turns } from '../shared/locks/line/pace.ts';
@@ -115,7 +115,7 @@ class Line {
   }
 
   /** How the service sees the turn of a caller. */
-  #turnOf({ number }: Caller): WaitSight {
+  #turnOf({ number }: Caller): WaitState {
     const { now } = this.#events;
     const record = { entries: this.#entries, usualMs: this.#hints.usualMs, meanMs: this.#hints.meanMs };
     const estimate = estimatedPosition({ arrivals: this.#arrivals, lineOut: this.#lineOut }, number);
@@ -162,8 +162,8 @@ class Line {
     else this.#holdOrSleep(caller, turn, expected);
   }
 
-  #holdOrSleep(caller: Caller, turn: WaitSight, expected: Expected): void {
-    const reason = heldFor(turn, expected);
+  #holdOrSleep(caller: Caller, turn: WaitState, expected: Expected): void {
+    const reason = holdReasonOf(turn, expected);
     const wasHeld = caller.state === 'held';
     const isFree = reason !== undefined && this.#awake.size - (wasHeld ? 1 : 0) < SLOTS * SEAT_SHARE[reason];
     this.#leaveHeld(caller);
@@ -171,10 +171,10 @@ class Line {
     else this.#sleep(caller, turn, expected);
   }
 
-  #sleep(caller: Caller, turn: WaitSight, expected: Expected): void {
+  #sleep(caller: Caller, turn: WaitState, expected: Expected): void {
     const wasHeld = caller.state === 'held';
     caller.state = 'asleep';
-    const sleepMs = sleepFor(turn, expected, { maxMs: MAX_SLEEP_MS, ids: { random: this.#random } as Ids });
+    const sleepMs = sleepMsOf(turn, expected, { maxMs: MAX_SLEEP_MS, ids: { random: this.#random } as Ids });
     const isNear = turn.position <= EXACT_POSITIONS;
     this.#spend(
       0,

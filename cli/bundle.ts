@@ -60,13 +60,13 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
  * command line, the credential providers, the parts of Node and browsers that we use, or the JSON that we print.
  */
 export const OWN_OF_VERBS =
-  'after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed connect ' +
-  'controller example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
-  'hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce lastsMs leftMs line linked ' +
-  'lost lostTry maxHoldMs mayBeDone mayContinue misuse monotonic noAnswer noTimeout notExecutable notFound note notes ' +
-  'number onEvent onLost onRetry output parent progress readKey readLease refused releaseTimeoutMs remove ' +
-  'say sayToProgram sentAt settings show staged summary takesCommand takesKey takesLimit terminate tick transport ' +
-  'usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
+  'acquireAll after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed ' +
+  'connect controller example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
+  'hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce lastsMs leftMs line linked lost lostTry ' +
+  'maxHoldMs mayBeDone mayContinue misuse monotonic noAnswer noTimeout notExecutable notFound note notes number ' +
+  'onEvent onLost onRetry output parent progress readKey readLease refused releaseTimeoutMs remove say ' +
+  'sayToProgram sentAt settings show staged summary takesCommand takesKey takesLimit terminate tick transport ' +
+  'underRates usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce answeredAt cell changes columns compare did empty everyMs filters fingerprint head idOf instant ' +
   'isProblemShown isReversed isSpare label lease leaseKey lifts more needsAttention nextAt noticedChanges noun ' +

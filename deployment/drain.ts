@@ -179,7 +179,7 @@ function described({ key, holder, execution, acquiredAt }: BoundHolder): string 
   return `${shown(key)} is held by ${shown(holder)} since ${since} until its execution ends. To stop the execution: ${stop}`;
 }
 
-/** The key of each task and call that may still wait. A key occurs once for each. */
+/** The key of each task and call that may still wait. A key is listed once for each of its waiters. */
 async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise<string[]> {
   const keys: string[] = [];
   const scan = {

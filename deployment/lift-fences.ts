@@ -64,13 +64,13 @@ async function lift(
 }
 
 /** Whether an exclusive holder or a third-party client holds the key. */
-const isHeldAlone = (item: Item): boolean =>
+const isHeldExclusively = (item: Item): boolean =>
   item[EXCLUSIVE_PATH]?.M?.i !== undefined || (item.lease_version !== undefined && item.used === undefined);
 
 /** Sets the fence, and postpones the TTL if DynamoDB could otherwise delete the record too early. */
 function updateOf(current: Item, to: number) {
   const seen = current.lease_expiry;
-  const kept = Math.ceil(to / 1000) + (isHeldAlone(current) ? KEPT_SECONDS.held : KEPT_SECONDS.other);
+  const kept = Math.ceil(to / 1000) + (isHeldExclusively(current) ? KEPT_SECONDS.held : KEPT_SECONDS.other);
   // DynamoDB never deletes a record without the TTL attribute.
   const isEarly = seen?.N !== undefined && Number(seen.N) < kept;
   return {

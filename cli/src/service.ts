@@ -4,7 +4,7 @@ import { bodyOf, MAX_BODY_BYTES, put } from '../../clients/typescript/src/blobs.
 import type { components } from '../../clients/typescript/src/contract.ts';
 import { type Emit, emitter } from '../../clients/typescript/src/events.ts';
 import type { Lease } from '../../clients/typescript/src/lease.ts';
-import { type Begun, beginAny, type OnceOptions, type SlotOptions } from '../../clients/typescript/src/once.ts';
+import { type Begun, type OnceOptions, rawBegin, type SlotOptions } from '../../clients/typescript/src/once.ts';
 import { paged } from '../../clients/typescript/src/pages.ts';
 import { type RateOptions, type RateStart, start, underRates } from '../../clients/typescript/src/rate.ts';
 import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../clients/typescript/src/several.ts';
@@ -54,7 +54,7 @@ export class Service {
 
   /** Begins the work of a slot, or gets its result. @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
   async begin(key: string, options: OnceOptions & SlotOptions): Promise<Begun> {
-    const begun = await beginAny(this.#core, key, this.#holder, { ...this.#limits, ...options });
+    const begun = await rawBegin(this.#core, key, this.#holder, { ...this.#limits, ...options });
     if (begun.outcome !== 'run') return begun;
     return { ...begun, complete: (result) => begun.complete(result, this.#limits.timeoutMs) };
   }

@@ -89,7 +89,7 @@ export const commitRequest = request(commitInput(), {
 
 export const resetFenceRequest = request(resetFenceInput(), {
   id: 'ResetFenceRequest',
-  description: 'Replaces or lifts the fence of an object, if the object is as the administrator has read it.',
+  description: 'Replaces or removes the fence of an object, if the object is as the administrator has read it.',
   fields: {
     path: path(),
     ifMatch: { description: 'The ETag that the object must have.', pattern: STRONG_ETAG },
@@ -102,7 +102,7 @@ export const resetFenceRequest = request(resetFenceInput(), {
     },
     fence: {
       description:
-        'The fence that commits need from then on. Null lifts the fence: every commit can then replace the object.',
+        'The fence that commits need from then on. Null removes the fence: every commit can then replace the object.',
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
         token: {

@@ -7,7 +7,7 @@ import { writing } from '../aws/send.ts';
 import { isNew, isUnchanged, isUnchangedForeign } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
 import type { Intent, Intents, LostIntent, WonIntent } from './intents.ts';
-import { type Observation, observe, provesForeign, readObservation, waitMs } from './observations.ts';
+import { type Observation, observe, provesThirdParty, readObservation, takeOverWaitMs } from './observations.ts';
 import { type CommitRecord, parseRecord, readRecord, recordItem, recordKey, showsTry } from './record.ts';
 import type { CommitRequest } from './request.ts';
 
@@ -67,20 +67,20 @@ export class RecordedIntents implements Intents {
     }
     if (this.#wasTried || !this.#foreign?.displacedMore) return this.#wasTried;
     const observation = await readObservation(this.#dependencies, this.#request, call);
-    return !(observation && provesForeign(this.#dependencies, observation, this.#foreign));
+    return !(observation && provesThirdParty(this.#dependencies, observation, this.#foreign));
   }
 
   async #waitOrTakeOver(standing: CommitRecord, call: Call): Promise<Intent> {
     const { clock } = this.#dependencies;
     this.#observation ??= await observe(this.#dependencies, { key: this.#request, record: standing }, call);
-    const takeOverAt = this.#observation.seenAt + waitMs(this.#dependencies, standing) + 1;
+    const takeOverAt = this.#observation.seenAt + takeOverWaitMs(this.#dependencies, standing) + 1;
     if (clock.now() < takeOverAt) {
       const { generation } = standing;
       return { won: false, obstacle: { generation, until: takeOverAt } };
     }
     // The new record must say whether the record of the other client may hide earlier tries, because that record cannot
     // say it itself.
-    const displacedMore = standing.displacedMore && !provesForeign(this.#dependencies, this.#observation, standing);
+    const displacedMore = standing.displacedMore && !provesThirdParty(this.#dependencies, this.#observation, standing);
     return this.#takeOver({ ...standing, displacedMore }, isUnchangedForeign(standing), call);
   }
 

@@ -94,7 +94,7 @@ function observationItem(
     ...(ttl && { [SEEN_ATTRIBUTES.ttl]: ttl }),
     seen_at: integer(now),
     foreign_from: integer(isNext ? previous.foreignFrom : record.generation),
-    ttl: integer(Math.ceil((now + waitMs(dependencies, record)) / 1000) + dependencies.commitTtlSeconds),
+    ttl: integer(Math.ceil((now + takeOverWaitMs(dependencies, record)) / 1000) + dependencies.commitTtlSeconds),
   };
 }
 
@@ -114,7 +114,7 @@ function parseObservation(item: Item, now: number): Observation {
  * a try of this service. Generations count up from 0 as long as the record is not deleted, and each generation has one
  * writer.
  */
-export function provesForeign(
+export function provesThirdParty(
   dependencies: CommitDependencies,
   { generation, foreignFrom, recordEndsAt }: Observation,
   record: CommitRecord,
@@ -140,7 +140,7 @@ const isSurelyThere = ({ clockSkewMs }: CommitDependencies, endsAt: number, now:
  * writer counts the timeout by its own clock. The skew counts twice, because the observation and the comparison may
  * come from two clocks of this service.
  */
-export function waitMs(dependencies: CommitDependencies, record: CommitRecord): number {
+export function takeOverWaitMs(dependencies: CommitDependencies, record: CommitRecord): number {
   const timeoutMs = record.timeoutMs ?? dependencies.commitTimeoutMs;
   return timeoutMs * dependencies.maxClockSkewRate + 2 * dependencies.clockSkewMs;
 }

@@ -74,7 +74,7 @@ export const canSleep = ({ quotas }: Pick<LeaseDependencies, 'quotas'>): boolean
 export const WINDOW_SECONDS = 2;
 export const WINDOW_MS = WINDOW_SECONDS * 1000;
 
-/** How often a call in line reads its own ticket. */
+/** How often a call in line reads its own row of the waiters table. */
 export const ROW_EVERY_MS = 1000;
 
 export const DEFAULT_PARK_SECONDS = 86_400;

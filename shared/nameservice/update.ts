@@ -119,7 +119,7 @@ async function waitUntilAfter(ms: number, clock: Clock, call: Call): Promise<voi
   if (ms >= call.timeLeftMs())
     throw new HoldfastError(
       'Unavailable',
-      'the record was repaired by a clock that is ahead: send the same call again',
+      'a caller whose clock is ahead has just repaired the record: send the same call again',
       {
         retryAfterMs: ms + 1,
       },

@@ -10,7 +10,7 @@ import { EXCLUSIVE_WEIGHT, nameOfRequest } from '../locks/record/identity.ts';
 import { grantView } from '../locks/record/outcomes.ts';
 import { entryOf, type HolderEntry, unusable } from '../locks/record/record.ts';
 import { leaseHeld } from '../locks/record/refusals.ts';
-import { previousAlone } from '../locks/record/room.ts';
+import { previousOfExclusive } from '../locks/record/room.ts';
 import type { BeginInput } from './inputs.ts';
 import { judgeSlot } from './judge-slot.ts';
 import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './once-grant.ts';
@@ -145,7 +145,7 @@ async function tryThenPoll(
     return outcome;
   };
   const { inSeat } = await import('../locks/line/held-calls.ts');
-  const polled = await inSeat(dependencies, { heldFor: 'cannotSleep', deadline }, { wait: poll, call });
+  const polled = await inSeat(dependencies, { reason: 'cannotSleep', deadline }, { wait: poll, call });
   return polled ? polled.result : first;
 }
 
@@ -155,8 +155,8 @@ function heldError(
   { request: { name }, record }: { request: OnceRequest; record: OnceRecord },
   retryFields: object | undefined,
 ) {
-  const alone = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
-  const { code, message, context } = leaseHeld(record, { request: alone, now: clock.now(), clockSkewMs });
+  const exclusiveRequest = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
+  const { code, message, context } = leaseHeld(record, { request: exclusiveRequest, now: clock.now(), clockSkewMs });
   return new HoldfastError(code, message, { ...context, ...(retryFields && { retryWith: retryFields }) });
 }
 
@@ -210,7 +210,7 @@ async function repeatRun(
 function granted(grant: OnceGrant, before: OnceRecord): GrantedRun {
   const run = runOf(parseOnce(grant.key, onceItem(grant))) as HolderEntry;
   const wasCompleted = !runOf(before) && before.doneFence !== undefined && before.doneFence === before.fence;
-  const ended = wasCompleted ? undefined : previousAlone(before, grant.acquiredAt);
+  const ended = wasCompleted ? undefined : previousOfExclusive(before, grant.acquiredAt);
   return { run, slot: grant.slot, repeated: false, previous: previousView(ended) };
 }
 

@@ -1,7 +1,7 @@
 import { integer, type Json, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, HOLDFAST_VERSION } from '../locks/record/identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, HOLDFAST_LEASE_VERSION } from '../locks/record/identity.ts';
 import { entryOfNew } from '../locks/record/new-entries.ts';
 import type { OnceRecord } from './record.ts';
 import type { Period } from './slots.ts';
@@ -54,7 +54,7 @@ export const onceItem = ({ slot, inputHash, execution, ...grant }: OnceGrant): I
   [EXCLUSIVE_PATH]: grant.entry,
   fence: integer(grant.fence),
   used: integer(EXCLUSIVE_WEIGHT),
-  lease_version: text(HOLDFAST_VERSION),
+  lease_version: text(HOLDFAST_LEASE_VERSION),
   lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + grant.staysSeconds),
   slot: text(slot),
   keep_ms: integer(grant.keepMs),

@@ -50,7 +50,7 @@ export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, wr
     TableName: table,
     Key: { key: text(row) },
     UpdateExpression: `SET ${['lease_expiry = :expiry', ...set].join(', ')}`,
-    ...conditionFields(all(condition, isUnder(cap, write.now / 1000 - clockSkewMs)), {
+    ...conditionFields(all(condition, isCapAsSeen(cap, write.now / 1000 - clockSkewMs)), {
       names,
       values: { ...values, ':expiry': integer(Math.ceil(expiry)) },
     }),
@@ -64,7 +64,8 @@ export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, wr
  * The cap on record is the one for which the charge was computed.
  * @param cut now minus the clock skew margin, in epoch milliseconds
  */
-const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : hasNoCurrentCap(cut));
+const isCapAsSeen = (cap: RateCap | undefined, cut: number): Condition =>
+  cap ? hasCapAt(cap.at) : hasNoCurrentCap(cut);
 
 interface Parts {
   set: string[];

@@ -2,11 +2,11 @@ import { jsonOfText, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { CapView } from '../locks/calls/types.ts';
 import { type Cap, capEndsAt, capView } from '../locks/record/capped.ts';
-import { RATE_ROWS } from '../locks/record/identity.ts';
+import { RATE_KEY_PREFIX } from '../locks/record/identity.ts';
 import { capWhere, type NamedRate, type RateCap } from './cap-after.ts';
 
-export const rateRowOf = (key: string): string => RATE_ROWS + key;
-export const rateKeyOf = (row: string): string => row.slice(RATE_ROWS.length);
+export const rateRowOf = (key: string): string => RATE_KEY_PREFIX + key;
+export const rateKeyOf = (row: string): string => row.slice(RATE_KEY_PREFIX.length);
 
 /** A reservation whose caller will report the units. */
 interface OpenReservation {

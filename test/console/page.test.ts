@@ -129,7 +129,7 @@ describe.runIf(executablePath)('the page', () => {
     if (wide) await page.setViewportSize(wide);
   });
 
-  it.runIf(isFull)('the page does not take a key beyond a cut list for deleted', async () => {
+  it.runIf(isFull)('the page does not show a key as deleted if the list was cut', async () => {
     await site.world.acquire('long list', { ttlSeconds: 600 });
     const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
     const page = await site.open('#/history');

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import {
   expectedTurn,
-  heldFor,
+  holdReasonOf,
   isFarAgain,
   patienceOf,
-  sleepFor,
-  type WaitSight,
+  sleepMsOf,
+  type WaitState,
 } from '../../shared/locks/line/expected.ts';
 import { estimatedPosition } from '../../shared/locks/line/place.ts';
 import { EXCLUSIVE_WEIGHT } from '../../shared/locks/record/identity.ts';
@@ -22,13 +22,13 @@ const turn = ({
   usualMs = 1000,
   meanMs = usualMs,
   ...more
-}: Record<string, number> = {}): WaitSight => ({
+}: Record<string, number> = {}): WaitState => ({
   ...{ position, asleep: position - 1, now: NOW, freeSince: undefined },
   ...more,
   record: { entries: [holder(ageMs)], usualMs, meanMs },
 });
-const reasonOf = (seen: WaitSight) => heldFor(seen, expectedTurn(seen));
-const sleepOf = (seen: WaitSight, maxMs = 300_000) => sleepFor(seen, expectedTurn(seen), { maxMs, ids });
+const reasonOf = (seen: WaitState) => holdReasonOf(seen, expectedTurn(seen));
+const sleepOf = (seen: WaitState, maxMs = 300_000) => sleepMsOf(seen, expectedTurn(seen), { maxMs, ids });
 
 it('a turn is expected when the present turn and all turns ahead are over', () => {
   expect(expectedTurn(turn()).inMs).toBe(500);
@@ -65,7 +65,7 @@ it('the front has as many held calls as holders, up to sixteen', () => {
 });
 
 it('a held call ends early only if it is far from the front', () => {
-  const isAway = (seen: WaitSight) => isFarAgain(seen, expectedTurn(seen));
+  const isAway = (seen: WaitState) => isFarAgain(seen, expectedTurn(seen));
   expect(isAway(turn({ position: 9, usualMs: 2000 }))).toBe(true);
   expect(isAway(turn({ position: 8, usualMs: 60_000 }))).toBe(false);
   expect(isAway(turn({ position: 9, usualMs: 100 }))).toBe(false);

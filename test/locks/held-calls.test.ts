@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
-import type { HeldFor } from '../../shared/locks/line/expected.ts';
+import type { HoldReason } from '../../shared/locks/line/expected.ts';
 import { inSeat } from '../../shared/locks/line/held-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { aFew } from '../support/time/rounds.ts';
@@ -20,12 +20,12 @@ async function stage(maxHeldCalls: number) {
     return records.flatMap((record) => Object.keys(record ?? {}).filter((name) => /^s\d+$/.test(name)));
   };
   /** Tries to hold `tries` calls at once. @returns how many were held */
-  const most = async (heldFor: HeldFor, tries: number) => {
+  const most = async (reason: HoldReason, tries: number) => {
     const wait = () => timeline.sleep(5000);
     const outcomes = await timeline.play(
       ...Array.from({ length: tries }, (_, at) => async () => {
         await timeline.sleep(at);
-        return inSeat(world.dependencies, { heldFor, deadline: timeline.now() + 6000 }, { wait, call: call() });
+        return inSeat(world.dependencies, { reason, deadline: timeline.now() + 6000 }, { wait, call: call() });
       }),
     );
     return outcomes.filter((outcome) => outcome !== undefined).length;
@@ -43,14 +43,14 @@ it('no more calls are held at once than the deployment allows', async () => {
 });
 
 it.each(
-  aFew<[HeldFor, number]>(1, [
+  aFew<[HoldReason, number]>(1, [
     ['soon', 20],
     ['next', 20],
     ['cannotSleep', 32],
   ]),
-)('a held call (%s) leaves the last seats to the front', async (heldFor, allowed) => {
+)('a held call (%s) leaves the last seats to the front', async (reason, allowed) => {
   const { most, seats } = await stage(40);
-  const count = await most(heldFor, 120);
+  const count = await most(reason, 120);
   expect(await seats()).toEqual([]);
   expect(count).toBeLessThanOrEqual(allowed);
   expect(count).toBeGreaterThanOrEqual(allowed / 2);
@@ -59,7 +59,7 @@ it.each(
 it('a call takes a seat of a second record if the first is full', async () => {
   const { dependencies, timeline, rawItem } = await stage(8);
   const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => 0 } };
-  const holding = { heldFor: 'cannotSleep', deadline: timeline.now() + 6000 } as const;
+  const holding = { reason: 'cannotSleep', deadline: timeline.now() + 6000 } as const;
   const held = () => inSeat(sure, holding, { wait: () => timeline.sleep(5000), call: call() });
   // A record has two seats, and one of them is left to the front.
   const after = (ms: number) => async () => {
@@ -74,7 +74,7 @@ it('a call takes a seat of a second record if the first is full', async () => {
 it('the seat of a call that exited is free a second after its deadline', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const never = () => new Promise<never>(() => {});
-  void inSeat(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
+  void inSeat(dependencies, { reason: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
   await expect.poll(() => most('front', 1)).toBe(0);
   timeline.advance(21_001);
   expect(await most('front', 1)).toBe(1);
@@ -82,7 +82,7 @@ it('the seat of a call that exited is free a second after its deadline', async (
 
 it('a seat of a call that exited does not count for others', async () => {
   const { dependencies, timeline, seats, most } = await stage(8);
-  const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
+  const holding = { reason: 'front', deadline: timeline.now() + 20_000 } as const;
   const wait = () => new Promise<never>(() => {});
   for (let tries = 0; tries < 40; tries++) void inSeat(dependencies, holding, { wait, call: call() });
   await expect.poll(async () => (await seats()).length).toBeGreaterThanOrEqual(6);
@@ -95,7 +95,7 @@ it('a late call does not free a seat that another call has taken', async () => {
   const holds = (afterMs: number, waitMs: number) => async () => {
     await timeline.sleep(afterMs);
     const wait = () => timeline.sleep(waitMs);
-    return inSeat(dependencies, { heldFor: 'front', deadline: timeline.now() + 1000 }, { wait, call: call() });
+    return inSeat(dependencies, { reason: 'front', deadline: timeline.now() + 1000 }, { wait, call: call() });
   };
   const outcomes = await timeline.play(holds(0, 5000), holds(4000, 1900), holds(5500, 10));
   expect(outcomes.map((outcome) => outcome !== undefined)).toEqual([true, true, false]);
@@ -106,7 +106,7 @@ it.each(['throttle', 'lostReply'] as const)('a call is not held if its seat is n
   const { dependencies, requests, timeline, seats } = await stage(4);
   requests.faultsOf.UpdateItem = Array(20).fill(fault);
   const wait = async () => 'it waited';
-  const holding = { heldFor: 'front', deadline: timeline.now() + 1000 } as const;
+  const holding = { reason: 'front', deadline: timeline.now() + 1000 } as const;
   const [outcome] = await timeline.play(() => inSeat(dependencies, holding, { wait, call: call() }));
   expect(outcome).toBeUndefined();
   expect((await seats()).length).toBe(fault === 'lostReply' ? 1 : 0);
@@ -115,7 +115,7 @@ it.each(['throttle', 'lostReply'] as const)('a call is not held if its seat is n
 it('a call that fails frees its seat', async () => {
   const { dependencies, timeline, seats } = await stage(4);
   const wait = () => Promise.reject(new Error('it failed'));
-  const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
+  const holding = { reason: 'front', deadline: timeline.now() + 20_000 } as const;
   await expect(inSeat(dependencies, holding, { wait, call: call() })).rejects.toThrow('it failed');
   expect(await seats()).toEqual([]);
 });

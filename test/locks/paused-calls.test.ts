@@ -77,7 +77,7 @@ it('a paused hand-off keeps the mark of a later newcomer', async () => {
     newcomers.push((await joinLine(key, 'newcomer')).ticket);
   });
   requests.faultsOf.UpdateItem = [restarts];
-  expect(await handOff(key)).toMatchObject({ grantedTickets: newcomers });
+  expect(await handOff(key)).toMatchObject({ served: newcomers });
 });
 
 it('a release serves a task that parks at the same time', async () => {

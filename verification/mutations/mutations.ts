@@ -334,7 +334,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a bound lease stays with a callback that was refused',
     promise: 'a task that was refused never holds',
     changes: [
-      change('if (entry) goneTasks.push(', 'if (entry && !entry.bound) goneTasks.push('),
+      change('if (entry) grantsOfGoneTasks.push(', 'if (entry && !entry.bound) grantsOfGoneTasks.push('),
       change("if (outcome !== 'unanswered') await", "if (outcome === 'gone') await", 'shared/locks/line/notify.ts'),
       change(
         'if (mayWait && !isOverdue(waiter, dependencies.clock.now()))',

@@ -5,16 +5,16 @@ import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
 import type { Service } from '../service.ts';
 
-/** The most that shared holders of a key may weigh. */
-const MAX_PERMITS = 200;
+/** The highest limit of a key. */
+const MAX_LIMIT = 200;
 
 /** The keys of --also, each with its limit. @throws Failure that names the wrong value */
 export const alsoEntries = (args: Arguments): LeaseEntry[] =>
   args.all('also').map((text) => {
     // A key may contain = too.
     const [, key = '', limit = ''] = /^(.+)=(\d+)$/s.exec(text) ?? [];
-    if (Number(limit) >= 1 && Number(limit) <= MAX_PERMITS) return { key, limit: Number(limit) };
-    throw misuse(`--also must be a key and a limit from 1 to ${MAX_PERMITS}, such as total=20, not '${text}'`);
+    if (Number(limit) >= 1 && Number(limit) <= MAX_LIMIT) return { key, limit: Number(limit) };
+    throw misuse(`--also must be a key and a limit from 1 to ${MAX_LIMIT}, such as total=20, not '${text}'`);
   });
 
 /** The lease of a command. With `--also`, it is held while all of the command's leases are held. */

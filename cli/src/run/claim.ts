@@ -93,7 +93,7 @@ async function acquireLeaseOrSlot(
   if (slot === undefined) {
     const lease = await acquireWithAlso(service, options, also);
     const end = async (exitCode?: number) => {
-      // An expired lease needs no release, and if the service did not answer the heartbeats, a release would only delay the exit.
+      // An expired lease does not need a release, and if the service did not answer the heartbeats, a release would only delay the exit.
       if (lease.all.some(({ remainingMs }) => remainingMs > 0)) await lease.release();
       return exitCode;
     };

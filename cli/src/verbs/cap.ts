@@ -13,7 +13,7 @@ import { capText } from './texts.ts';
 type Cap = components['schemas']['Cap'];
 
 /** The highest limit of a key. */
-const MAX_PERMITS = 200;
+const MAX_LIMIT = 200;
 
 /** The longest time after which a cap ends by itself. */
 const MAX_SECONDS = 31 * 86_400;
@@ -83,8 +83,8 @@ function limitOf(word: string | undefined): number | null | undefined {
   if (word === undefined) return undefined;
   if (word === 'none') return null;
   const limit = /^\d+$/.test(word) ? Number(word) : Number.NaN;
-  if (limit <= MAX_PERMITS) return limit;
-  throw misuse(`the cap must be a whole number from 0 to ${MAX_PERMITS}, or none, not '${word}'`);
+  if (limit <= MAX_LIMIT) return limit;
+  throw misuse(`the cap must be a whole number from 0 to ${MAX_LIMIT}, or none, not '${word}'`);
 }
 
 function cappedRates(texts: string[]) {

@@ -30,7 +30,7 @@ export const ACQUIRE_OPTIONS: Options = {
 };
 
 /** The highest limit of a key. */
-const MAX_PERMITS = 200;
+const MAX_LIMIT = 200;
 
 /** The options of the command line, as the client takes them. @throws Failure that names the wrong option */
 export function acquireOptions(args: Arguments) {
@@ -47,8 +47,8 @@ export function acquireOptions(args: Arguments) {
 }
 
 function permitOptions(args: Arguments): PermitOptions {
-  const limit = args.number('limit', { min: 1, max: MAX_PERMITS, whole: true });
-  const weight = args.number('weight', { min: 1, max: limit ?? MAX_PERMITS, whole: true });
+  const limit = args.number('limit', { min: 1, max: MAX_LIMIT, whole: true });
+  const weight = args.number('weight', { min: 1, max: limit ?? MAX_LIMIT, whole: true });
   const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
   if (exclusive && (shared || limit || weight)) throw misuse('--exclusive excludes --shared, --limit and --weight');
   if (weight && !limit && !shared) throw misuse('--weight needs --limit or --shared');

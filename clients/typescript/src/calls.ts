@@ -187,7 +187,7 @@ export class Calls {
     });
   }
 
-  /** For operators: replaces or lifts the fence of an object, so that callers with a lower fence, or without one, may write it again. */
+  /** For operators: replaces or removes the fence of an object, so that callers with a lower fence, or without one, may write it again. */
   declare readonly resetFence: CallOf<'resetFence'>;
 
   /**

@@ -3222,7 +3222,7 @@ export interface components {
             /** @description The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it. */
             requestId?: string;
         };
-        /** @description Replaces or lifts the fence of an object, if the object is as the administrator has read it. */
+        /** @description Replaces or removes the fence of an object, if the object is as the administrator has read it. */
         ResetFenceRequest: {
             /** @description The id of this reset, which makes retries safe: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`. */
             commitId?: string;
@@ -3236,7 +3236,7 @@ export interface components {
                  */
                 token: number;
             };
-            /** @description The fence that commits need from then on. Null lifts the fence: every commit can then replace the object. */
+            /** @description The fence that commits need from then on. Null removes the fence: every commit can then replace the object. */
             fence: {
                 /** @description The key of the lease. */
                 key: string;

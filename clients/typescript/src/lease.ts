@@ -67,7 +67,7 @@ export interface Lease extends AsyncDisposable {
   readonly limit: Acquired['limit'];
   /** How much of the limit a permit takes. Undefined for a lease. */
   readonly weight: Acquired['weight'];
-  /** What all permits of the key weighed together when this one was granted, itself included. Undefined for a lease. */
+  /** The total weight of all permits of the key when this one was granted, itself included. Undefined for a lease. */
   readonly used: Acquired['used'];
   /** Both limits, if the grant before named another limit: you are changing the limit, or callers disagree by mistake. Otherwise undefined. */
   readonly limitChanged: Acquired['limitChanged'];

@@ -8,7 +8,7 @@ export type AcquireRequest = RequestOf<'acquire'>;
 export type Acquired = Schemas['AcquiredGrant'];
 
 /** The limit of a shared request that does not name one. */
-const MAX_PERMITS = 200;
+const MAX_LIMIT = 200;
 
 export interface Grant {
   request: AcquireRequest;
@@ -72,7 +72,7 @@ export const weightOf = ({ request: { weight = 1 } }: Pick<Grant, 'request'>): n
 
 /** The limit of a request. Null for an exclusive request. */
 export const limitOf = (request: AcquireRequest): number | null =>
-  isExclusive(request) ? null : (request.limit ?? MAX_PERMITS);
+  isExclusive(request) ? null : (request.limit ?? MAX_LIMIT);
 
 export function holderOf(grant: Grant): Schemas['Holder'] {
   const { request, fence, endsAt } = grant;

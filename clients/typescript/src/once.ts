@@ -115,11 +115,11 @@ export function begin(core: Core, key: string, holder: string, options: Options)
   } catch {
     throw new TypeError(`zone must be an IANA name such as Europe/Berlin, not ${zone}`);
   }
-  return beginAny(core, key, holder, options);
+  return rawBegin(core, key, holder, options);
 }
 
 /** Begins the work of a slot, or gets its result. @throws HoldfastError as `Holdfast.once` */
-export async function beginAny(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
+export async function rawBegin(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
   let end = (grant: Grant, timeoutMs: number) => tryRelease(core, grant, timeoutMs);
   const got = await acquireOrReadSlot(core, key, holder, {
     ...options,

@@ -13,7 +13,7 @@ import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts
 import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
 import { firstTry } from '../record/first-try.ts';
-import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, MAX_PERMITS, nameOfRequest } from '../record/identity.ts';
+import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, MAX_LIMIT, nameOfRequest } from '../record/identity.ts';
 import { grantView, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type GrantOnRecord, type GrantRequest, previousOf, type TryOutcome } from '../record/room.ts';
@@ -132,7 +132,7 @@ export function grantRequest(
   const request = { ...terms, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   if (modeAsked({ limit, mode }) === 'exclusive')
     return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0, replace };
-  return { ...request, limit: limit ?? MAX_PERMITS, weight, room: (limit ?? MAX_PERMITS) - weight };
+  return { ...request, limit: limit ?? MAX_LIMIT, weight, room: (limit ?? MAX_LIMIT) - weight };
 }
 
 /**
@@ -220,7 +220,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: WaitOptions,
     race({ dependencies, lock: await asking.lock(), call }, { heldBy: record, deadline, attempt });
   if (!canSleep(dependencies)) return wait();
   const { inSeat } = await import('../line/held-calls.ts');
-  const raced = await inSeat(dependencies, { heldFor: 'cannotSleep', deadline }, { wait, call });
+  const raced = await inSeat(dependencies, { reason: 'cannotSleep', deadline }, { wait, call });
   if (!raced) throw await heldError(record);
   return raced.result;
 }

@@ -4,7 +4,7 @@ import type { NameFields } from '../../namespace.ts';
 import { cappedRates } from '../../rates/inputs.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
-import { MAX_DATA_BYTES, MAX_PERMITS, MODES, ONCE_KEY_PREFIX, RATE_ROWS } from '../record/identity.ts';
+import { MAX_DATA_BYTES, MAX_LIMIT, MODES, ONCE_KEY_PREFIX, RATE_KEY_PREFIX } from '../record/identity.ts';
 import { KEY_STATES, REPLACES } from './types.ts';
 
 // The schemas are functions instead of constants, so that each Lambda function builds only its own. The other schemas
@@ -43,8 +43,8 @@ const acquireFields = () =>
     taskToken: z.optional(name(2048)),
     callbackId: z.optional(callbackId()),
     parkSeconds: z.optional(whole(1, 604_800)),
-    limit: z.optional(whole(1, MAX_PERMITS)),
-    weight: z.optional(whole(1, MAX_PERMITS)),
+    limit: z.optional(whole(1, MAX_LIMIT)),
+    weight: z.optional(whole(1, MAX_LIMIT)),
     mode: z.optional(oneOf(MODES)),
     replace: z.optional(oneOf(REPLACES)),
   });
@@ -187,7 +187,7 @@ export const capInput = () =>
       /**
        * 0 pauses the key, and reservations at its rates too. Null lifts the cap. If the field is absent, the cap stays.
        */
-      limit: z.optional(z.nullable(whole(0, MAX_PERMITS))),
+      limit: z.optional(z.nullable(whole(0, MAX_LIMIT))),
       rates: z.optional(z.nullable(cappedRates())),
       reason: z.optional(name(256).check(z.refine((reason) => reason.trim() !== '', 'must not be blank'))),
       forSeconds: z.optional(whole(1, MAX_CAP_SECONDS)),
@@ -271,8 +271,8 @@ export const readInput = () =>
             `must not begin with ${ONCE_KEY_PREFIX}, the keys of once, which readOnce reads`,
           ),
           z.refine(
-            (key) => !key.startsWith(RATE_ROWS),
-            `must not begin with ${RATE_ROWS}, the keys of rates, which readRates reads`,
+            (key) => !key.startsWith(RATE_KEY_PREFIX),
+            `must not begin with ${RATE_KEY_PREFIX}, the keys of rates, which readRates reads`,
           ),
         ),
       ),

@@ -229,9 +229,9 @@ async function endFinished(
   call: Call,
 ): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
   const toEnd = finished.slice(0, MAX_ENDED_BY_HAND_OFF).map((entry): GrantToEnd => ({ entry, how: 'executionEnded' }));
-  const { grantedTickets, record: current } = await handOff(dependencies, { record, toEnd }, call);
+  const { served, record: current } = await handOff(dependencies, { record, toEnd }, call);
   const remaining = new Set(current.entries.map(({ id }) => id));
-  return { freed: toEnd.filter(({ entry }) => !remaining.has(entry.id)).length, granted: grantedTickets.length };
+  return { freed: toEnd.filter(({ entry }) => !remaining.has(entry.id)).length, granted: served.length };
 }
 
 /**

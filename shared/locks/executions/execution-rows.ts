@@ -51,7 +51,7 @@ export async function noteExecution(
 
 /**
  * Deletes the row of an execution that holds nothing any more, unless a call may have written the row again.
- * `askedAt`: when the pass began, before it asked AWS about the execution
+ * @param row `askedAt`: when the run for this execution began, before it asked AWS
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function forgetExecution(
@@ -71,7 +71,7 @@ const INDEX = 'by-execution';
 
 /**
  * Finds the keys at which an execution stands in line, or may hold a grant.
- * `failed` receives the failure of a query, so that the pass can go on with the keys of the other query
+ * @param query `failed` is called with the error of a query. The run then continues with the keys of the other query
  * @returns the tickets of the execution by key
  */
 export async function keysOf(

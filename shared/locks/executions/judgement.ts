@@ -36,7 +36,7 @@ export interface Reported {
 export interface EndOfHolder {
   end: End;
   /** Whether every call of the execution has ended, so that a target that does not exist never starts. */
-  callsHaveEnded: boolean;
+  haveEnded: boolean;
   /** The earliest time at which the execution may have ended, in epoch milliseconds. */
   endedAt: number;
 }
@@ -76,7 +76,7 @@ const isStateKnown = ({ state }: Described): boolean => state === 'running' || s
 const endsUpTo =
   (cut: number, { status, stoppedAt }: { status: string; stoppedAt: number }): Judge =>
   (grant) =>
-    answeredAtOf(grant) <= cut ? { end: endOfStatus(status), callsHaveEnded: false, endedAt: stoppedAt } : undefined;
+    answeredAtOf(grant) <= cut ? { end: endOfStatus(status), haveEnded: false, endedAt: stoppedAt } : undefined;
 
 interface JudgedExecution extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'isSecondPass' | 'status'> {
   /** Epoch milliseconds. */
@@ -95,7 +95,7 @@ export function judgeByAnswer(
     // Answered before the redrive: the execution had ended before it was redriven, and the grant ended then.
     return (grant) =>
       answeredAtOf(grant) <= redrivenAt - clockSkewMs
-        ? { end: 'failed', callsHaveEnded: isSettled(redrivenAt), endedAt: redrivenAt }
+        ? { end: 'failed', haveEnded: isSettled(redrivenAt), endedAt: redrivenAt }
         : undefined;
   return (grant) => {
     const answeredAt = answeredAtOf(grant);
@@ -105,7 +105,7 @@ export function judgeByAnswer(
     const endedAt = Math.max(stoppedAt, answeredAt);
     return {
       end: endOfStatus(described.status ?? status),
-      callsHaveEnded: isSecondPass || isSettled(endedAt),
+      haveEnded: isSecondPass || isSettled(endedAt),
       endedAt,
     };
   };

@@ -35,17 +35,17 @@ export async function lookAtGrants(
 ): Promise<Looked> {
   const now = dependencies.clock.now();
   if (!isDue(record, now)) return NOTHING_ENDED;
-  const turnsToAsk: ExecutionToAsk[] = [];
-  for (const turn of turnsOf(record, { withTtl, now })) {
-    if (turnsToAsk.length === maxQuestions) break;
-    if (await canAsk(dependencies, turn.execution)) turnsToAsk.push(turn);
+  const executionsToAsk: ExecutionToAsk[] = [];
+  for (const candidate of executionsInOrder(record, { withTtl, now })) {
+    if (executionsToAsk.length === maxQuestions) break;
+    if (await canAsk(dependencies, candidate.execution)) executionsToAsk.push(candidate);
   }
-  const last = turnsToAsk.at(-1);
+  const last = executionsToAsk.at(-1);
   if (!last) return NOTHING_ENDED;
   let seen = await noteLook(dependencies, { record, now, to: last.fence }, call);
   if (!seen) return NOTHING_ENDED;
   const looked = { ...NOTHING_ENDED };
-  for (const { execution } of turnsToAsk) {
+  for (const { execution } of executionsToAsk) {
     const { freed, granted } = await endGrantsOf(dependencies, { key: record.key, execution, seen }, call);
     looked.ended += freed;
     looked.granted += granted;
@@ -65,7 +65,7 @@ interface ExecutionToAsk {
  * The executions about which a look may ask, by the fences of their grants: first those after the last execution that
  * was asked about, and then from the beginning, so that each has its turn before any has a second one.
  */
-function turnsOf(
+function executionsInOrder(
   { entries, mark, lookedToFence = 0 }: KeyRecord,
   { withTtl, now }: { withTtl: boolean; now: number },
 ): ExecutionToAsk[] {
@@ -145,7 +145,7 @@ export const lookAtKey = async (
  * @param withTtl whether grants with a ttl count too
  */
 export function dueKeyOf(record: KeyRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
-  const questionCount = Math.min(MAX_QUESTIONS_OF_LOOK, turnsOf(record, { withTtl, now }).length);
+  const questionCount = Math.min(MAX_QUESTIONS_OF_LOOK, executionsInOrder(record, { withTtl, now }).length);
   return questionCount > 0 && isDue(record, now)
     ? { key: record.key, lookedAt: record.lookedAt ?? 0, questionCount }
     : undefined;

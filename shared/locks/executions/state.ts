@@ -55,14 +55,14 @@ export type Work = End | 'none' | 'running' | 'unknown';
  */
 export async function workOf(
   dependencies: LeaseDependencies,
-  { target, end, callsHaveEnded }: { target: string | undefined; end: End; callsHaveEnded: boolean },
+  { target, end, haveEnded }: { target: string | undefined; end: End; haveEnded: boolean },
   call: Call,
 ): Promise<Work> {
   if (target === undefined) return end;
   const { state, status } = await describeExecution(dependencies, target, call);
   if (state === 'running') return state;
   if (state === 'ended') return endOfStatus(status);
-  if (!callsHaveEnded) return 'unknown';
+  if (!haveEnded) return 'unknown';
   return state === 'missing' ? 'none' : 'failed';
 }
 

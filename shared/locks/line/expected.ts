@@ -27,7 +27,7 @@ const LAST_SEATS_POSITION = 4;
  * delays the line.
  */
 const USUAL_PART = 0.5;
-/** By what part of its age a turn that has lasted longer than usual is expected to go on. */
+/** A turn that is longer than usual is expected to last for this part of its age more. */
 const LATE_TURN_PART = 0.25;
 /** How long the hand-off between two turns takes. */
 const BETWEEN_MS = 12;
@@ -57,7 +57,7 @@ const MAX_NEXT_SLEEP_MS = 10_000;
 const PATIENCE_PART = 1 / 8;
 const MIN_SLEEPER_PATIENCE_MS = 10;
 
-const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
+const halfUsualTurnMs = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
 
 const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
   entries.some(isExclusiveGrant) ? 1 : Math.max(1, entries.length);
@@ -69,7 +69,8 @@ const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
   (asleep * Math.max(MIN_SLEEPER_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
-export interface WaitSight extends Pick<LinePosition, 'position' | 'asleep'> {
+/** What a caller knows of its wait, to estimate when its turn comes. */
+export interface WaitState extends Pick<LinePosition, 'position' | 'asleep'> {
   record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
   now: number;
   /** Since when the key has had room for the caller. Undefined if it does not have room. */
@@ -89,50 +90,51 @@ const agesOf = ({ entries }: Pick<KeyRecord, 'entries'>, now: number): number[] 
 export interface Expected {
   inMs: number;
   /** The time if the current turn, and all turns ahead, have the usual length. */
-  usualMs: number;
+  usuallyInMs: number;
 }
 
 /**
  * Estimates when the turn of a caller comes. If the key is left free for sleepers, the turn comes when the caller's
  * patience is over.
  */
-export function expectedTurn({ record, position, asleep, now, freeSince }: WaitSight): Expected {
+export function expectedTurn({ record, position, asleep, now, freeSince }: WaitState): Expected {
   if (freeSince !== undefined) {
     const inMs = Math.max(0, freeSince + patienceOf(record, asleep) - now);
-    return { inMs, usualMs: inMs };
+    return { inMs, usuallyInMs: inMs };
   }
-  const [usualMs, holders] = [usualOf(record), holdersOf(record)];
+  const [halfTurnMs, holders] = [halfUsualTurnMs(record), holdersOf(record)];
   const ages = agesOf(record, now);
-  const leftMs = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : LATE_TURN_PART * age)));
+  const leftMs = Math.min(...ages.map((age) => (age < halfTurnMs ? halfTurnMs - age : LATE_TURN_PART * age)));
   const meanTurns = Math.max(0, position - 1 - USUAL_TURNS);
   const usualTurns = position - 1 - meanTurns;
-  const eachMs = usualMs + BETWEEN_MS;
-  const ahead = eachMs * usualTurns + (Math.max(usualMs, record.meanMs ?? 0) + BETWEEN_MS) * meanTurns;
-  const leftUsual = Math.max(0, usualMs - Math.max(...ages));
-  return { inMs: leftMs + ahead / holders, usualMs: leftUsual + (eachMs * (position - 1)) / holders };
+  const eachMs = halfTurnMs + BETWEEN_MS;
+  const ahead = eachMs * usualTurns + (Math.max(halfTurnMs, record.meanMs ?? 0) + BETWEEN_MS) * meanTurns;
+  const leftUsual = Math.max(0, halfTurnMs - Math.max(...ages));
+  return { inMs: leftMs + ahead / holders, usuallyInMs: leftUsual + (eachMs * (position - 1)) / holders };
 }
 
 /**
  * Why a call is held. Each reason may take another part of the seats (held-calls.ts). `next`: the next waiter, whose
  * turn is not near. `cannotSleep`: its caller cannot sleep.
  */
-export type HeldFor = 'front' | 'soon' | 'next' | 'cannotSleep';
+export type HoldReason = 'front' | 'soon' | 'next' | 'cannotSleep';
 
 /** @returns why to hold the call, if a seat is free. Undefined if its caller must sleep */
-export function heldFor({ position, record }: WaitSight, { inMs, usualMs }: Expected): HeldFor | undefined {
-  const isFront = position <= Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && usualMs <= SOON_MS;
+export function holdReasonOf({ position, record }: WaitState, { inMs, usuallyInMs }: Expected): HoldReason | undefined {
+  const isFront =
+    position <= Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && usuallyInMs <= SOON_MS;
   if (isFront && position <= LAST_SEATS_POSITION) return 'front';
   if (isFront || inMs <= SOON_MS) return 'soon';
   return position <= 1 ? 'next' : undefined;
 }
 
 /** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
-export const isFarAgain = ({ position, record }: WaitSight, { inMs }: Expected): boolean =>
+export const isFarAgain = ({ position, record }: WaitState, { inMs }: Expected): boolean =>
   position > Math.min(MAX_FRONT, Math.max(FRONT_POSITIONS, holdersOf(record))) && inMs > FAR_AGAIN_MS;
 
 /** How long a caller sleeps, in whole milliseconds. @param bounds `maxMs`: how long the caller can stay away */
-export function sleepFor(
-  { record, position, now, freeSince }: WaitSight,
+export function sleepMsOf(
+  { record, position, now, freeSince }: WaitState,
   { inMs }: Expected,
   { maxMs, ids }: { maxMs: number; ids: Ids },
 ): number {
@@ -143,7 +145,7 @@ export function sleepFor(
   const age = freeSince === undefined ? Math.max(...agesOf(record, now)) : 0;
   const longestOfNext = Math.min(
     MAX_NEXT_SLEEP_MS,
-    Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)),
+    Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(halfUsualTurnMs(record), age)),
   );
   const sleep = Math.max(MIN_SLEEP_MS, (position <= 2 ? FRONT_PART : SLEEP_PART) * inMs);
   return Math.min(

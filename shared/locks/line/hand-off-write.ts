@@ -15,7 +15,7 @@ import {
 } from '../record/mark.ts';
 import { isExclusiveGrant, type KeyRecord, type NewGrant } from '../record/record.ts';
 import type { Written } from '../record/requests.ts';
-import { type GrantToEnd, previousAlone, previousOf } from '../record/room.ts';
+import { type GrantToEnd, previousOf, previousOfExclusive } from '../record/room.ts';
 import type { FoundInLine, NextGrant } from './next.ts';
 import type { Versions } from './notify-granted.ts';
 import { hintsAfter } from './pace.ts';
@@ -61,7 +61,7 @@ export async function writeHandOff(
   {
     record,
     toEnd,
-    found: { nextGrants, hasOthers, firstUnserved, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
+    found: { nextGrants, hasOthers, firstOther, waitingTickets, unservedRows, isLeftToSleepers, hasPlaceOfHolder },
     isLineEmpty,
     now,
     arrivalNumber,
@@ -72,8 +72,7 @@ export async function writeHandOff(
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   if (nextGrants.length === 0) {
-    const asleep =
-      isLeftToSleepers && firstUnserved !== undefined ? { mark: leftToSleepers(firstUnserved) } : undefined;
+    const asleep = isLeftToSleepers && firstOther !== undefined ? { mark: leftToSleepers(firstOther) } : undefined;
     const conditions = mayUnmark(record, hasPlaceOfHolder);
     const line = isLineEmpty ? { mark: removedMark(stayingOf(unservedRows), record.moved), conditions } : asleep;
     const written = await writeEnds(dependencies, { key, toEnd, now, line }, call);
@@ -83,7 +82,7 @@ export async function writeHandOff(
   const value = newMark(dependencies);
   const markWithOthers = () =>
     keptMark(
-      { record, next: firstUnserved, waitingTickets },
+      { record, next: firstOther, waitingTickets },
       { granted: nextGrants.length, value, number: arrivalNumber, hints: servesSelf ? hintsAfter(record) : {} },
     );
   const mark = hasOthers
@@ -111,7 +110,8 @@ function newGrants({
     const { limit } = grant;
     const limitBefore = limit === null || limit === last ? undefined : last;
     last = limit ?? last;
-    const before = isExclusiveGrant(grant) && record.entries.length === 0 ? previousAlone(record, now) : undefined;
+    const before =
+      isExclusiveGrant(grant) && record.entries.length === 0 ? previousOfExclusive(record, now) : undefined;
     return { ...grant, previous: previous[nth] ?? before, limitBefore };
   });
 }

@@ -25,10 +25,10 @@ import { deleteWaiter, type Waiter } from './waiters.ts';
 export { mayBeHandingOff } from './pace.ts';
 
 export interface HandOffOutcome {
-  grantedTickets: string[];
+  served: string[];
   /**
-   * `empty`: the line is empty, and the mark is gone. `waits`: the next waiter does not fit, or may have a new grant or
-   * deadline. `left`: waiters are left, because this call met too many tasks that were gone, or had too little time.
+   * `empty`: the line is empty, and the mark is gone. `waits`: waiters are in line, and none can be served now: the next
+   * does not fit, or its row has just changed. `left`: waiters are left, because this call met too many tasks that were gone, or had too little time.
    */
   end: 'empty' | 'waits' | 'left';
   /** The next waiter, if this call has seen that it does not fit. */
@@ -60,7 +60,8 @@ interface HandOffOptions {
   toEnd?: readonly GrantToEnd[];
   /** The ticket of the call in line that hands off. */
   ownTicket?: string | undefined;
-  served?: readonly string[];
+  /** The tickets that the caller has served already. */
+  servedBefore?: readonly string[];
   /** The grants of a quick release, which still has to notify their tasks. */
   justGranted?: { found: FoundInLine; versions: Versions };
   /**
@@ -86,7 +87,7 @@ export async function handOff(
     // The caller wanted its grant to end, and the grant has ended. The schedule repeats what failed after that.
     if (!soFar.endedForGood) throw error;
     logFailedHandOff(error);
-    return { grantedTickets: [], end: 'left', record: handingOff.record, ...soFar };
+    return { served: [], end: 'left', record: handingOff.record, ...soFar };
   });
 }
 
@@ -97,7 +98,7 @@ interface HandOffProgress {
   record: KeyRecord;
   reading: LineReading;
   toEnd: GrantToEnd[];
-  grantedTickets: string[];
+  served: string[];
   budget: { removals: number };
   ownTicket: string | undefined;
   unnotified: Set<string>;
@@ -114,11 +115,11 @@ const servesExclusive = ({ nextGrants }: FoundInLine): boolean =>
   nextGrants.some(({ grant }) => isExclusiveGrant(grant));
 
 const handOffOutcome = (
-  { grantedTickets, record, soFar }: HandOffProgress,
+  { served, record, soFar }: HandOffProgress,
   end: HandOffOutcome['end'],
   found?: FoundInLine,
 ): HandOffOutcome => ({
-  grantedTickets,
+  served,
   end,
   record,
   blocked: found?.blocked,
@@ -133,20 +134,20 @@ async function serveWhileRoom(
     toEnd: endingAtFirst = [],
     unnotified = new Set(),
     ownTicket,
-    served = [],
+    servedBefore = [],
     justGranted,
     soFar,
   }: HandOffOptions & { soFar: OutcomeSoFar },
   call: Call,
 ): Promise<HandOffOutcome> {
-  const grantedTickets = justGranted ? ticketsOf(justGranted.found) : [...served];
+  const served = justGranted ? ticketsOf(justGranted.found) : [...servedBefore];
   const toEnd = justGranted
     ? await notifyGranted(dependencies, { ...justGranted, record, unnotified }, call)
     : [...endingAtFirst];
-  if (justGranted && toEnd.length === 0) return { grantedTickets, end: 'waits', record };
+  if (justGranted && toEnd.length === 0) return { served, end: 'waits', record };
   const reading = new LineReading(dependencies, record, call);
   const progress: HandOffProgress = {
-    ...{ record, reading, toEnd, grantedTickets, budget: { removals: MAX_REMOVALS } },
+    ...{ record, reading, toEnd, served, budget: { removals: MAX_REMOVALS } },
     ...{ ownTicket, unnotified, soFar, goneTasks: 0, lostWrites: 0 },
   };
   for (;;) {
@@ -174,14 +175,14 @@ async function findWrite(
   progress: HandOffProgress,
   call: Call,
 ): Promise<FoundInLine | 'unread' | 'grown'> {
-  const { record, grantedTickets, budget, ownTicket } = progress;
+  const { record, served, budget, ownTicket } = progress;
   if (!progress.reading.isCurrentFor(record, dependencies.clock.now()))
     progress.reading = new LineReading(dependencies, record, call);
   const { reading } = progress;
   const toEnd = withExpired(dependencies, progress);
   progress.toEnd = toEnd;
-  const search = { record, reading, toEnd, grantedTickets, budget, ownTicket };
-  const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, toEnd));
+  const search = { record, reading, toEnd, served, budget, ownTicket };
+  const line = await findNext(dependencies, search, call).catch((error) => undefinedIfUnread(error, toEnd));
   if (!line) return 'unread';
   progress.toEnd = toEnd.map((grantToEnd) =>
     reachedNoCaller(grantToEnd, line) ? { ...grantToEnd, how: 'neverNotified' } : grantToEnd,
@@ -239,7 +240,7 @@ function afterLoss({
   const taken = takenByOther({ found, ...progress });
   if (unanswered) {
     soFar.unanswered = true;
-    progress.grantedTickets.push(...taken);
+    progress.served.push(...taken);
   }
   return taken.length > 0 ? handOffOutcome(progress, 'waits') : undefined;
 }
@@ -254,15 +255,15 @@ async function afterWrite(
   { progress, found, ended, versions }: ServedWrite,
   call: Call,
 ): Promise<HandOffOutcome | undefined> {
-  const { record, reading, grantedTickets, ownTicket, unnotified, soFar } = progress;
+  const { record, reading, served, ownTicket, unnotified, soFar } = progress;
   if (ended.some(({ how }) => isRemembered(how))) soFar.endedForGood = true;
   // The log line of this call names its own grant.
   logGrants(record, { nextGrants: found.nextGrants.filter(({ waiter }) => waiter.ticket !== ownTicket) }, call);
   reading.noteEnded(ended.map(({ entry }) => entry));
-  grantedTickets.push(...ticketsOf(found));
+  served.push(...ticketsOf(found));
   const full = found.nextGrants.find(({ waiter }) => waiter.ticket === ownTicket);
   if (full) soFar.ownVersion = versions.get(full.grant.name);
-  await deleteWaitersOf(dependencies, { key: record.key, grantedTickets, ended }, call);
+  await deleteWaitersOf(dependencies, { key: record.key, served, ended }, call);
   progress.toEnd = await notifyGranted(dependencies, { found, record, versions, unnotified }, call);
   progress.goneTasks += progress.toEnd.length;
   if (progress.toEnd.length > 0) return undefined;
@@ -281,7 +282,7 @@ function servesNoMore({ record, reading }: HandOffProgress, found: FoundInLine, 
   if (ended.length > 0) return false;
   // If there is room behind the new holders, this call must use it: the calls that made that room leave it to this
   // call.
-  return found.firstUnservedAsks !== undefined && record.used > found.firstUnservedAsks.room;
+  return found.firstOtherAsks !== undefined && record.used > found.firstOtherAsks.room;
 }
 
 /**
@@ -318,12 +319,12 @@ const reachedNoCaller = ({ entry, how }: GrantToEnd, { refused }: FoundInLine): 
  */
 async function deleteWaitersOf(
   dependencies: LeaseDependencies,
-  { key, grantedTickets, ended }: { key: string; grantedTickets: readonly string[]; ended: readonly GrantToEnd[] },
+  { key, served, ended }: { key: string; served: readonly string[]; ended: readonly GrantToEnd[] },
   call: Call,
 ): Promise<void> {
   for (const { entry, how } of ended) {
     const { ticket } = entry;
-    if (how !== 'neverNotified' || ticket === undefined || !grantedTickets.includes(ticket)) continue;
+    if (how !== 'neverNotified' || ticket === undefined || !served.includes(ticket)) continue;
     await deleteWaiter(dependencies, { key, ticket }, call).catch(logFailedHandOff);
   }
 }
@@ -331,23 +332,23 @@ async function deleteWaitersOf(
 /** Leaves the rest of the line to other calls, but still ends the grants that must end. */
 async function leaveRest(
   dependencies: LeaseDependencies,
-  { grantedTickets, record, toEnd, soFar }: RecordAndEnding & { grantedTickets: string[]; soFar: OutcomeSoFar },
+  { served, record, toEnd, soFar }: RecordAndEnding & { served: string[]; soFar: OutcomeSoFar },
   call: Call,
 ): Promise<HandOffOutcome> {
   const mustEnd = toEnd.filter(({ how }) => how !== 'expired');
-  if (mustEnd.length === 0) return { grantedTickets, end: 'left', record, ...soFar };
+  if (mustEnd.length === 0) return { served, end: 'left', record, ...soFar };
   const now = dependencies.clock.now();
   const { won, record: current } = await writeEnds(dependencies, { key: record.key, toEnd: mustEnd, now }, call);
-  if (won) await deleteWaitersOf(dependencies, { key: record.key, grantedTickets, ended: mustEnd }, call);
+  if (won) await deleteWaitersOf(dependencies, { key: record.key, served, ended: mustEnd }, call);
   const isEnded = won && mustEnd.some(({ how }) => isRemembered(how));
-  return { grantedTickets, end: 'left', record: current, ...soFar, ...(isEnded && { endedForGood: true }) };
+  return { served, end: 'left', record: current, ...soFar, ...(isEnded && { endedForGood: true }) };
 }
 
 /**
  * If the line cannot be read, grants that must end still end.
  * @throws the error if only expired grants would end, because these can wait
  */
-function ifUnread(error: unknown, toEnd: readonly GrantToEnd[]): undefined {
+function undefinedIfUnread(error: unknown, toEnd: readonly GrantToEnd[]): undefined {
   if (!(error instanceof HoldfastError) || toEnd.every(({ how }) => how === 'expired')) throw error;
 }
 

@@ -7,7 +7,7 @@ import { writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { HeldFor } from './expected.ts';
+import type { HoldReason } from './expected.ts';
 
 // Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an
 // environment of a function, and an account has few. Each held call has a seat: an attribute of one of four records. It
@@ -22,10 +22,10 @@ const LATE_MS = 1000;
 const MAX_SEAT_TRIES = 5;
 
 /** The part of the seats that calls with each reason may use. The rest is for calls whose turn is nearer. */
-export const SEAT_SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, next: 0.5, cannotSleep: 0.8 };
+export const SEAT_SHARE: Record<HoldReason, number> = { front: 1, soon: 0.5, next: 0.5, cannotSleep: 0.8 };
 
 interface HoldOptions {
-  heldFor: HeldFor;
+  reason: HoldReason;
   /** The latest end of the wait, in epoch milliseconds. */
   deadline: number;
 }
@@ -51,7 +51,7 @@ export async function inSeat<Result>(
 ): Promise<{ result: Result } | undefined> {
   const max = dependencies.quotas?.maxHeldCalls;
   if (max === undefined) return { result: await wait() };
-  const seat = await takeSeat(dependencies, { ...holding, max }, call).catch(ifNotCounted);
+  const seat = await takeSeat(dependencies, { ...holding, max }, call).catch(undefinedIfNotCounted);
   if (!seat) return undefined;
   try {
     return { result: await wait() };
@@ -66,7 +66,7 @@ export async function inSeat<Result>(
  * If the records cannot count so many calls, or the answer was lost, the call is not held. A seat that it may have
  * taken comes free by itself.
  */
-function ifNotCounted(error: unknown): undefined {
+function undefinedIfNotCounted(error: unknown): undefined {
   if (error instanceof HoldfastError && (error.code === 'Throttled' || error.code === 'OutcomeUnknown')) return;
   throw error;
 }
@@ -78,7 +78,7 @@ const sizeOf = (max: number, nth: number): number =>
 /** Takes a random free seat. The answer of each try shows the seats of its record, for the next try. */
 async function takeSeat(
   dependencies: LeaseDependencies,
-  { heldFor, deadline, max }: HoldOptions & { max: number },
+  { reason, deadline, max }: HoldOptions & { max: number },
   call: Call,
 ): Promise<HeldSeat | undefined> {
   const { ids, clock } = dependencies;
@@ -90,7 +90,7 @@ async function takeSeat(
   let [nth, index] = randomSeatIn(from);
   for (let tries = 1; ; tries++) {
     const size = sizeOf(max, nth);
-    const allowed = Math.max(1, Math.floor(size * SEAT_SHARE[heldFor]));
+    const allowed = Math.max(1, Math.floor(size * SEAT_SHARE[reason]));
     const ownSeat = { nth, index, until };
     const { won, item } = await writeSeat(dependencies, { ...ownSeat, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
@@ -99,7 +99,7 @@ async function takeSeat(
     const isFull = won || taken.size >= allowed;
     // By chance one record may be full and another not, so a call tries a second one. If both are full, only a call at
     // the front goes on.
-    if (tries === MAX_SEAT_TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
+    if (tries === MAX_SEAT_TRIES || (isFull && nth !== from && reason !== 'front')) return undefined;
     const free = Array.from({ length: size }, (_, at) => at).filter((at) => !taken.has(at));
     const next = isFull ? undefined : free[Math.floor(ids.random() * free.length)];
     [nth, index] = next === undefined ? randomSeatIn((nth + 1) % records) : [nth, next];

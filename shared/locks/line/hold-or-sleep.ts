@@ -8,7 +8,15 @@ import { isExclusiveGrant, type KeyRecord, parseKey } from '../record/record.ts'
 import { readKey } from '../record/requests.ts';
 import { type GrantOnRecord, roomFreeFrom, type TryOutcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
-import { type Expected, expectedTurn, heldFor, isFarAgain, patienceOf, sleepFor, type WaitSight } from './expected.ts';
+import {
+  type Expected,
+  expectedTurn,
+  holdReasonOf,
+  isFarAgain,
+  patienceOf,
+  sleepMsOf,
+  type WaitState,
+} from './expected.ts';
 import { inSeat } from './held-calls.ts';
 import { type JoinOptions, joinAsleep } from './join.ts';
 import { type LinePosition, readPosition } from './listed-waiters.ts';
@@ -83,16 +91,23 @@ async function answerNonSleeper(lockCall: LockCall, asking: WaitingCaller): Prom
   const { dependencies, lock, call } = lockCall;
   const { record, deadline, ticket } = asking;
   const hasRoom = record !== undefined && lock.isMarked(record) && lock.roomAt(record) <= dependencies.clock.now();
-  const turn = hasRoom ? await turnFrom(lockCall, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
-  const joining = { ...joinOptionsOf(asking), patience: turn && patienceIn(turn) };
-  const holding = { heldFor: 'cannotSleep', deadline } as const;
+  const waitState = hasRoom
+    ? await waitStateFrom(lockCall, record, { ticket, number: numberAfter(record, ticket) })
+    : undefined;
+  const joining = { ...joinOptionsOf(asking), patience: waitState && patienceIn(waitState) };
+  const holding = { reason: 'cannotSleep', deadline } as const;
   const held = await inSeat(dependencies, holding, { wait: () => waitInLine(lockCall, joining), call });
   if (held) return held.result;
   const returned = ticket === undefined ? undefined : await readCaller(lockCall, asking);
   const current = returned?.record ?? record ?? (await lock.read());
   const known = returned ?? newcomerTo(current);
-  const currentTurn = await turnFrom(lockCall, current, known);
-  return sleep(lockCall, asking, { record: current, turn: currentTurn, expected: expectedTurn(currentTurn), known });
+  const currentState = await waitStateFrom(lockCall, current, known);
+  return sleep(lockCall, asking, {
+    record: current,
+    waitState: currentState,
+    expected: expectedTurn(currentState),
+    known,
+  });
 }
 
 async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise<GrantOnRecord> {
@@ -111,20 +126,19 @@ async function answerSleeper(lockCall: LockCall, asking: WaitingCaller): Promise
   if (returned?.ticket !== undefined && !lock.isMarked(record))
     record = (await lock.restoreMark(record, returned.ticket)).record;
   const known = returned ?? newcomerTo(record);
-  const turn = await turnFrom(lockCall, record, known);
-  const expected = expectedTurn(turn);
+  const waitState = await waitStateFrom(lockCall, record, known);
+  const expected = expectedTurn(waitState);
   const joining: JoinOptions = {
-    ...{ ticket: known.ticket, number: known.number, deadline, patience: patienceIn(turn) },
+    ...{ ticket: known.ticket, number: known.number, deadline, patience: patienceIn(waitState) },
     ...{ hasPlace: known.place !== undefined, hasRow: known.hasRow, presentUntil: deadline + PRESENT_MS },
     sleepIfFar: sleepIfFar(lockCall, asking),
   };
-  if (lock.isMarked(record) && mayTake(turn, expected))
-    return waitInLine(lockCall, { ...joining, deadline: Math.min(deadline, turn.now + TAKE_MS) });
-  const reason = mustLeaveRoom(lock, turn) ? undefined : heldFor(turn, expected);
+  if (lock.isMarked(record) && mayTake(waitState, expected))
+    return waitInLine(lockCall, { ...joining, deadline: Math.min(deadline, waitState.now + TAKE_MS) });
+  const reason = mustLeaveRoom(lock, waitState) ? undefined : holdReasonOf(waitState, expected);
   const held =
-    reason &&
-    (await inSeat(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(lockCall, joining), call }));
-  return held ? held.result : sleep(lockCall, asking, { record, turn, expected, known });
+    reason && (await inSeat(dependencies, { reason, deadline }, { wait: () => waitInLine(lockCall, joining), call }));
+  return held ? held.result : sleep(lockCall, asking, { record, waitState, expected, known });
 }
 
 /** A caller that has neither a row nor a place. */
@@ -200,11 +214,11 @@ async function readForNewcomer(lock: LockCall['lock']): Promise<CallerInLine | u
   return lock.isMarked(record) && lock.ownGrant(record) === undefined ? { ...newcomerTo(record), record } : undefined;
 }
 
-async function turnFrom(
+async function waitStateFrom(
   lockCall: LockCall,
   record: KeyRecord,
   { ticket, number }: Pick<KnownInLine, 'ticket' | 'number'>,
-): Promise<WaitSight & LinePosition> {
+): Promise<WaitState & LinePosition> {
   const { dependencies, lock, call } = lockCall;
   const { clock, clockSkewMs } = dependencies;
   // A sleeper that needs more room blocks those behind it. Otherwise lighter callers could keep the key from it for as
@@ -225,7 +239,7 @@ async function turnFrom(
  * only to waiters that are awake, so readers that are held one after the other would keep the key from a writer that
  * sleeps.
  */
-const mustLeaveRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: WaitSight & LinePosition): boolean =>
+const mustLeaveRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: WaitState & LinePosition): boolean =>
   isBlocked === true && !lock.isExclusive && !entries.some(isExclusiveGrant);
 
 /**
@@ -234,10 +248,10 @@ const mustLeaveRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked 
  *   the key came free                + patience for each sleeper before the caller
  *         |-- left to the sleepers ------|-- this caller may take the key
  */
-const mayTake = ({ freeSince, position, asleep }: WaitSight, { inMs }: Expected): boolean =>
+const mayTake = ({ freeSince, position, asleep }: WaitState, { inMs }: Expected): boolean =>
   freeSince !== undefined && asleep >= position - 1 && inMs <= 0;
 
-const patienceIn = ({ record, freeSince, asleep }: WaitSight): JoinOptions['patience'] =>
+const patienceIn = ({ record, freeSince, asleep }: WaitState): JoinOptions['patience'] =>
   freeSince === undefined ? undefined : { freeSince, until: freeSince + patienceOf(record, asleep) };
 
 /**
@@ -250,9 +264,9 @@ export async function takeFromSleepers(
   { record, ticket }: { record: KeyRecord; ticket: string | undefined },
 ): Promise<TryOutcome> {
   const number = numberAfter(record, ticket);
-  const turn = await turnFrom(lockCall, record, { ticket, number });
-  if (!mayTake(turn, expectedTurn(turn))) return { won: false, record };
-  const joining = { ticket, deadline: turn.now + TAKE_MS, number, patience: patienceIn(turn) };
+  const waitState = await waitStateFrom(lockCall, record, { ticket, number });
+  if (!mayTake(waitState, expectedTurn(waitState))) return { won: false, record };
+  const joining = { ticket, deadline: waitState.now + TAKE_MS, number, patience: patienceIn(waitState) };
   try {
     return { won: true, ...(await waitInLine(lockCall, joining)) };
   } catch (error) {
@@ -263,7 +277,7 @@ export async function takeFromSleepers(
 
 interface SeenInLine {
   record: KeyRecord;
-  turn: WaitSight & LinePosition;
+  waitState: WaitState & LinePosition;
   expected: Expected;
   known: KnownInLine;
 }
@@ -272,11 +286,11 @@ interface SeenInLine {
 const sleepIfFar =
   (lockCall: LockCall, asking: WaitingCaller) => async (record: KeyRecord, held: JoinOptions & { ticket: string }) => {
     const { ticket, number } = held;
-    const turn = await turnFrom(lockCall, record, { ticket, number });
-    const expected = expectedTurn(turn);
-    if (!isFarAgain(turn, expected)) return undefined;
+    const waitState = await waitStateFrom(lockCall, record, { ticket, number });
+    const expected = expectedTurn(waitState);
+    if (!isFarAgain(waitState, expected)) return undefined;
     const known = { ticket, number, place: undefined, hasRow: true };
-    return sleep(lockCall, asking, { record, turn, expected, known });
+    return sleep(lockCall, asking, { record, waitState, expected, known });
   };
 
 /**
@@ -288,16 +302,16 @@ const sleepIfFar =
 async function sleep(
   lockCall: LockCall,
   asking: WaitingCaller,
-  { turn, expected, known, ...seen }: SeenInLine,
+  { waitState, expected, known, ...seen }: SeenInLine,
 ): Promise<GrantOnRecord> {
   const { dependencies, lock } = lockCall;
   const { ids } = dependencies;
   const [minMs, maxMs] = ASK_AGAIN_MS;
   const doesSleep = asking.sleepMs > 0;
   const sleepMs = doesSleep
-    ? sleepFor(turn, expected, { maxMs: asking.sleepMs, ids })
+    ? sleepMsOf(waitState, expected, { maxMs: asking.sleepMs, ids })
     : Math.round(minMs + (maxMs - minMs) * ids.random());
-  const sleeping = { sleepMs, isNear: turn.position <= EXACT_POSITIONS };
+  const sleeping = { sleepMs, isNear: waitState.position <= EXACT_POSITIONS };
   const { ticket, record = seen.record } = await keepOnlyPlace(lockCall, known, sleeping);
   const withPlace = lockCall.hasPlace ? lockCall : { ...lockCall, hasPlace: true };
   const own = lock.ownGrant(record);
@@ -305,9 +319,10 @@ async function sleep(
   const claimed = isAlive(own, dependencies.clock.now()) ? await claim(withPlace, { record, ticket }) : undefined;
   if (claimed) return claimed;
   // If the key came free while the place was written, the caller asks again at once.
-  const hasRoom = turn.freeSince === undefined && !turn.isBlocked && lock.roomAt(record) <= dependencies.clock.now();
+  const hasRoom =
+    waitState.freeSince === undefined && !waitState.isBlocked && lock.roomAt(record) <= dependencies.clock.now();
   const comeBackMs = hasRoom ? 0 : sleepMs;
-  const { position, waiting } = turn;
+  const { position, waiting } = waitState;
   const again = doesSleep ? {} : { retryAfterMs: comeBackMs };
   throw heldAt(lockCall, { record, ticket, position, waiting, comeBackMs, keptMs: keptMsOf(comeBackMs), ...again });
 }

@@ -180,7 +180,7 @@ async function markOrTry(
   lockCall: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },
 ): Promise<{ marked?: MarkWritten; granted?: GrantOnRecord }> {
-  const marked = await lockCall.lock.raiseMark(ticket, { isMarked: true });
+  const marked = await lockCall.lock.raiseMark(ticket, { mustBeMarked: true });
   if (marked.won || lockCall.lock.isMarked(marked.record) || lockCall.lock.ownGrant(marked.record) !== undefined)
     return { marked };
   const outcome = await attempt();

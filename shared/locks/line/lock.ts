@@ -47,12 +47,12 @@ export interface Grant {
 }
 
 /** The outcome of a write on a grant. `record` is the current record, whether the write was won or lost. */
-export interface GrantWritten {
+export interface GrantUpdated {
   won: boolean;
   record: KeyRecord;
 }
 
-export interface MarkWritten extends GrantWritten {
+export interface MarkWritten extends GrantUpdated {
   arrivals: number;
   /** How many of these waiters have left, if the record has that hint. */
   lineOut?: number | undefined;
@@ -71,7 +71,7 @@ export interface LineHandOffOutcome {
   ownVersion?: string | undefined;
 }
 
-export interface Sight {
+export interface CallState {
   record: KeyRecord;
   ticket: string;
   /** How long requests of this call take. Undefined before the first measured request. */
@@ -157,15 +157,15 @@ export class Lock {
 
   /**
    * Raises the mark for a waiter, unless the request has or had a grant.
-   * @param how `isCounted`: the arrivals already count the waiter. `isMarked`: only if the key has a mark already.
+   * @param how `isCounted`: the arrivals already count the waiter. `mustBeMarked`: only if the key has a mark already.
    * `isAsleep`: the caller has only a place
    */
   async raiseMark(
     ticket: string,
-    { isCounted = false, isMarked, isAsleep }: { isCounted?: boolean; isMarked?: boolean; isAsleep?: boolean },
+    { isCounted = false, mustBeMarked, isAsleep }: { isCounted?: boolean; mustBeMarked?: boolean; isAsleep?: boolean },
   ): Promise<MarkWritten> {
     const { key, name } = this.#grantRequest;
-    const joining = { key, name, ticket, isCounted, isMarked, isAsleep };
+    const joining = { key, name, ticket, isCounted, mustBeMarked, isAsleep };
     const { won, record } = await this.#replacing(ticket, (replacing) =>
       markJoined(this.#dependencies, { ...joining, replacing }, this.#call),
     );
@@ -199,10 +199,10 @@ export class Lock {
     // The call is alive, so an exclusive grant to itself has the whole ttl at once, and does not need a claim.
     const alive = this.isExclusive ? ownTicket : undefined;
     const handed = await handOff(this.#dependencies, { record, unnotified, ownTicket: alive }, this.#call);
-    const { end, grantedTickets, record: current, ownVersion } = handed;
+    const { end, served, record: current, ownVersion } = handed;
     return {
-      end: grantedTickets.length > 0 ? 'served' : end,
-      served: grantedTickets,
+      end: served.length > 0 ? 'served' : end,
+      served: served,
       unnotified,
       record: current,
       ownVersion,
@@ -214,7 +214,7 @@ export class Lock {
    * grant a full grant. `answer`: keeps the expiry; the new version prevents a hand-off by another call. `renew`:
    * starts the whole ttl again.
    */
-  async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<GrantWritten> {
+  async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<GrantUpdated> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key, ttlMs } = this.#grantRequest;
@@ -237,7 +237,7 @@ export class Lock {
   }
 
   /** How long the call pauses before its next poll, in milliseconds. No promise depends on it. */
-  pauseMs(sight: Sight): number {
+  pauseMs(sight: CallState): number {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();
     const toRoomMs = this.roomAt(sight.record) - now;
@@ -247,7 +247,7 @@ export class Lock {
   }
 
   /** How long a waiter that is not next leaves a free key to the waiters before it, in milliseconds. */
-  patienceMs(sight: Sight): number {
+  patienceMs(sight: CallState): number {
     return patienceInLineMs({ ...sight, arrival: this.#arrival }, this.#dependencies.ids);
   }
 
@@ -343,7 +343,7 @@ export class Lock {
     return { ...markedBy(won, record), isRuined };
   }
 
-  async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantWritten> {
+  async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantUpdated> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key } = this.#grantRequest;
@@ -372,8 +372,8 @@ export class Lock {
   async endNeverNotified(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
     const toEnd = entry ? [{ entry, how: 'neverNotified' } as const] : [];
-    const served = entry?.ticket === undefined ? [] : [entry.ticket];
-    await handOff(this.#dependencies, { record, toEnd, served }, this.#call);
+    const servedBefore = entry?.ticket === undefined ? [] : [entry.ticket];
+    await handOff(this.#dependencies, { record, toEnd, servedBefore }, this.#call);
   }
 
   /** Sends a delayed repair for a task that has just parked, unless the next waiter has sent one. */

@@ -172,14 +172,14 @@ export interface FoundInLine {
   /** Whether there are others, or may be. */
   hasOthers: boolean;
   /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
-  firstUnserved: string | undefined;
-  /** What the waiter `next` asks for, if it is awake. */
-  firstUnservedAsks: NewGrant | undefined;
-  /** The waiter `next`, if the search has ended because it does not fit. */
+  firstOther?: string | undefined;
+  /** What the waiter `firstOther` asks for, if it is awake. */
+  firstOtherAsks?: NewGrant | undefined;
+  /** The waiter `firstOther`, if the search has ended because it does not fit. */
   blocked?: Waiter;
-  /** Whether `next` is a caller that sleeps, so that the key is left free for sleepers. */
+  /** Whether `firstOther` is a caller that sleeps, so that the key is left free for sleepers. */
   isLeftToSleepers?: boolean;
-  /** The tickets of the others on the first page, beginning with `next`. */
+  /** The tickets of the others on the first page, beginning with `firstOther`. */
   waitingTickets?: string[];
   /** Whether a task is among the others, so that a delayed repair is needed. */
   taskWaits: boolean;
@@ -198,7 +198,7 @@ interface LineSearch {
   reading: LineReading;
   toEnd: readonly GrantToEnd[];
   /** The tickets that this call has served. */
-  grantedTickets: readonly string[];
+  served: readonly string[];
   /** How many more rows this call may remove. */
   budget: { removals: number };
   /** The ticket of the call that hands off, if it is in line. That call is alive, so it need not claim its grant. */
@@ -216,9 +216,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
   const found: FoundInLine = {
     nextGrants: [],
     hasOthers: false,
-    firstUnserved: undefined,
     unservedRows: [],
-    firstUnservedAsks: undefined,
     taskWaits: false,
     refused: [],
   };
@@ -230,8 +228,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     const judgement = await judgeRow(dependencies, { waiter, search }, call);
     noteJudgement(found, { waiter, judgement, reading, now: dependencies.clock.now() });
     // Places sort last, so no waiter that is awake comes after this row.
-    if (judgement === 'asleep')
-      return { ...found, hasOthers: true, firstUnserved: waiter.ticket, isLeftToSleepers: true };
+    if (judgement === 'asleep') return { ...found, hasOthers: true, firstOther: waiter.ticket, isLeftToSleepers: true };
     if (reachesLimit(waiter)) return { ...found, hasOthers: true }; // waiters may be behind this pile of expired rows
     if (judgement !== 'waits') continue;
     if (waiter.ticket !== ownTicket && (await mayHaveLeftBeforeTask(reading, { waiter, latest: now + clockSkewMs }))) {
@@ -249,7 +246,7 @@ export async function findNext(dependencies: LeaseDependencies, search: LineSear
     }
     // This process has no client for the task, so the schedule must serve it. Those behind it wait for their turn.
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
-      return { ...found, hasOthers: true, firstUnserved: waiter.ticket, taskWaits: true };
+      return { ...found, hasOthers: true, firstOther: waiter.ticket, taskWaits: true };
     const isBlocked = used > grant.room;
     if (isBlocked || found.nextGrants.length === MAX_GRANTS_PER_WRITE) {
       const others = await othersFrom(reading, { waiter, grant });
@@ -297,9 +294,9 @@ async function othersFrom(
   const behind = await reading.behind(waiter);
   return {
     hasOthers: true,
-    firstUnserved: waiter.ticket,
+    firstOther: waiter.ticket,
     ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
-    firstUnservedAsks: grant,
+    firstOtherAsks: grant,
     taskWaits: isTask(waiter) || behind.some(isTask),
   };
 }
@@ -325,10 +322,10 @@ export function newGrantOf(waiter: Waiter, ownTicket?: string): NewGrant {
 /** Finds out what the record, with the grants that are about to end, shows about the request of a row. */
 function grantOfRequest(
   { clock }: LeaseDependencies,
-  { record, reading, toEnd, grantedTickets }: LineSearch,
+  { record, reading, toEnd, served }: LineSearch,
   waiter: Waiter,
 ): GrantOfRequest {
-  if (grantedTickets.includes(waiter.ticket)) return 'own';
+  if (served.includes(waiter.ticket)) return 'own';
   const name = nameOfRequest(waiter);
   const grantToEnd = toEnd.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
   // Counts as ended even for its own row: another call may have released the grant before the task was notified.

@@ -28,19 +28,19 @@ interface WrittenGrants {
  */
 export async function notifyGranted(
   dependencies: LeaseDependencies,
-  { found: { nextGrants, firstUnservedAsks, taskWaits }, ...notifying }: WrittenGrants & { found: FoundInLine },
+  { found: { nextGrants, firstOtherAsks, taskWaits }, ...notifying }: WrittenGrants & { found: FoundInLine },
   call: Call,
 ): Promise<GrantToEnd[]> {
-  const goneTasks: GrantToEnd[] = [];
+  const grantsOfGoneTasks: GrantToEnd[] = [];
   for (const nextGrant of nextGrants.filter(({ waiter }) => isTask(waiter))) {
     const entry = await notifyTask(dependencies, { nextGrant, ...notifying }, call);
-    if (entry) goneTasks.push({ entry, how: 'neverNotified' });
+    if (entry) grantsOfGoneTasks.push({ entry, how: 'neverNotified' });
   }
   const { record } = notifying;
-  if (!taskWaits || goneTasks.length === nextGrants.length) return goneTasks;
+  if (!taskWaits || grantsOfGoneTasks.length === nextGrants.length) return grantsOfGoneTasks;
   if (nextGrants.some(({ waiter }) => !isTask(waiter))) await sendRepairAfterWindow(dependencies, record.key, call);
-  else if (firstUnservedAsks) await sendRepairAtRoom(dependencies, { record, request: firstUnservedAsks }, call);
-  return goneTasks;
+  else if (firstOtherAsks) await sendRepairAtRoom(dependencies, { record, request: firstOtherAsks }, call);
+  return grantsOfGoneTasks;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Ids } from '../../surroundings/ids.ts';
+import type { Mode } from '../calls/types.ts';
 import { EXCLUSIVE_PATH } from '../record/identity.ts';
 import { shortName } from '../record/mark.ts';
 import type { KeyRecord } from '../record/record.ts';
@@ -11,7 +12,7 @@ import type { KeyRecord } from '../record/record.ts';
  * The shortest and the longest pause of the next waiter while turns are short. Behind several holders, turns end at any
  * time, and more polls find nothing.
  */
-const FAST_MS = { alone: [1, 3], shared: [5, 8] } as const;
+const FAST_MS = { exclusive: [1, 3], shared: [5, 8] } as const;
 /** The shortest and the longest pause of the next waiter otherwise. */
 const NEXT_MS = [25, 35] as const;
 /** The shortest and the longest pause of all other waiters, if their position or the length of turns is not known. */
@@ -27,7 +28,7 @@ const CHANCE = 0.4;
  * The time between two turns if a request takes a millisecond: a query, a write, a poll and a claim. This was measured:
  * with 4 ms for an exclusive holder, callers poll too often. The release of a shared grant is one more write.
  */
-const BETWEEN_TURNS_MS = { alone: 8, shared: 12 };
+const BETWEEN_TURNS_MS = { exclusive: 8, shared: 12 };
 /** The longest time that an answer counts for: a single slow answer must not make a call poll too late. */
 const MAX_REQUEST_MS = 15;
 
@@ -39,11 +40,11 @@ export const meanOf = (before: number | undefined, value: number): number =>
  * How long a hand-off takes. If requests are slow, only one of them counts, because measured turns contain the others
  * already. Counting more would make calls poll too late.
  */
-const handOffTimeMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
-  BETWEEN_TURNS_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
+const handOffTimeMs = (requestMs = 0, mode: Mode): number =>
+  BETWEEN_TURNS_MS[mode] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
 
-const howHeld = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): 'alone' | 'shared' =>
-  first?.path === EXCLUSIVE_PATH ? 'alone' : 'shared';
+const modeOfHolders = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): Mode =>
+  first?.path === EXCLUSIVE_PATH ? 'exclusive' : 'shared';
 
 /** While turns are shorter than this, the next waiter polls at the fast pace. */
 const SHORT_TURN_MS = 50;
@@ -153,7 +154,7 @@ function positionInHint(hint: string | undefined, ticket: string): { named: numb
   return { named: shortTickets.length, position: index < 0 ? undefined : index + 1 };
 }
 
-interface PaceSight {
+interface PaceState {
   record: Pick<KeyRecord, 'key' | 'entries' | 'nextTicket' | 'nextTickets' | 'lineOut' | 'turnMs' | 'paceMs'>;
   ticket: string;
   /** The number of this call's arrival, if it is known. */
@@ -171,10 +172,10 @@ interface PaceSight {
  * How long a call in line pauses before its next poll (docs/protocols/queue.md#when-to-poll). It depends on its
  * position, and on how long the holders have had their grants.
  */
-export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
+export function pauseInLineMs(sight: PaceState, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
   const randomIn = ([minMs, maxMs]: readonly [number, number]) => Math.round(minMs + (maxMs - minMs) * ids.random());
-  const fastMs = FAST_MS[howHeld(record)];
+  const fastMs = FAST_MS[modeOfHolders(record)];
   const heldMs = heldSoFarMs(record, now);
   const paceMs = record.paceMs ?? firstPace(record);
   const turnMs = Math.max(paceMs ?? 0, heldMs);
@@ -204,13 +205,13 @@ export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
 }
 
 /** How long a hand-off takes. For a shared grant it takes one more request, because the release comes before it. */
-const handOffMsOf = ({ record, requestMs }: Pick<PaceSight, 'record' | 'requestMs'>): number => {
-  const how = howHeld(record);
-  return handOffTimeMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
+const handOffMsOf = ({ record, requestMs }: Pick<PaceState, 'record' | 'requestMs'>): number => {
+  const mode = modeOfHolders(record);
+  return handOffTimeMs(requestMs, mode) + (mode === 'exclusive' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
 };
 
 /** The time until one of the holders has had its grant for a whole turn. */
-function untilFirstEnd(sight: PaceSight, turnMs: number): number {
+function untilFirstEnd(sight: PaceState, turnMs: number): number {
   const { record, now } = sight;
   const ends = record.entries.map(
     ({ acquiredAt, claimTtlMs }) =>
@@ -222,7 +223,7 @@ function untilFirstEnd(sight: PaceSight, turnMs: number): number {
 
 /** How long a call leaves a free key to the waiters before it, which may all have crashed. */
 export function patienceInLineMs(
-  sight: Pick<PaceSight, 'record' | 'ticket' | 'arrival' | 'requestMs'>,
+  sight: Pick<PaceState, 'record' | 'ticket' | 'arrival' | 'requestMs'>,
   ids: Ids,
 ): number {
   if (sight.record.nextTicket === sight.ticket) return 2 * handOffMsOf(sight);
@@ -243,7 +244,7 @@ const ticketsHinted = ({
 const isCallNext = (hints: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): boolean =>
   ticketsHinted(hints) !== undefined;
 
-function positionOf({ record, ticket, arrival }: Pick<PaceSight, 'record' | 'ticket' | 'arrival'>): number | undefined {
+function positionOf({ record, ticket, arrival }: Pick<PaceState, 'record' | 'ticket' | 'arrival'>): number | undefined {
   const { named, position } = positionInHint(ticketsHinted(record), ticket);
   if (position !== undefined) return position;
   if (arrival === undefined) return undefined;
@@ -255,7 +256,7 @@ function positionOf({ record, ticket, arrival }: Pick<PaceSight, 'record' | 'tic
  * How long the holder in the middle has had its grant. Holders come at any time, so on average half of its turn is
  * over.
  */
-function heldSoFarMs({ entries }: PaceSight['record'], now: number): number {
+function heldSoFarMs({ entries }: PaceState['record'], now: number): number {
   const claimed = entries.filter(({ claimTtlMs }) => claimTtlMs === undefined);
   const ages = claimed.map(({ acquiredAt }) => now - acquiredAt).toSorted((a, b) => a - b);
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);

@@ -39,7 +39,7 @@ export async function quickRelease(
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
   if (!proof || ticket === undefined || call.timeLeftMs() < MIN_HAND_OFF_TIME_MS) return undefined;
-  const found = await peek(dependencies, { key, ticket }, call).catch(plainIfUnread);
+  const found = await peek(dependencies, { key, ticket }, call).catch(undefinedIfLineUnread);
   if (found?.isLeftToSleepers) return leaveToSleepers(dependencies, { key, proof, found }, call);
   const [served] = found?.nextGrants ?? [];
   if (!found || !served || (isTask(served.waiter) && !(await canNotify(dependencies, served.waiter)))) return undefined;
@@ -58,7 +58,7 @@ export async function quickRelease(
 }
 
 /** Leaves the grant to the plain release if the line cannot be read. */
-function plainIfUnread(error: unknown): undefined {
+function undefinedIfLineUnread(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
 }
 
@@ -89,7 +89,7 @@ async function peek(
   const [waiter, ...behind] = waiting.filter((row) => isTask(row) || row.deadline > latest);
   if (!waiter)
     return sleeper && waiting.length === 0
-      ? { ...NO_GRANT, firstUnserved: sleeper.ticket, isLeftToSleepers: true }
+      ? { ...NO_GRANT, firstOther: sleeper.ticket, isLeftToSleepers: true }
       : undefined;
   const grant = newGrantOf(waiter);
   if (!isExclusiveGrant(grant)) return undefined;
@@ -101,11 +101,11 @@ async function peek(
   return {
     nextGrants: [{ waiter, grant }],
     hasOthers: next !== undefined || sleeperTicket !== undefined || read === FIRST_PAGE,
-    firstUnserved: next?.ticket ?? sleeperTicket,
+    firstOther: next?.ticket ?? sleeperTicket,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MAX_NAMED).map(({ ticket }) => ticket) }),
     unservedRows: [],
-    firstUnservedAsks: next && newGrantOf(next),
+    firstOtherAsks: next && newGrantOf(next),
     taskWaits: behind.some(isTask),
     refused: [],
   };
@@ -114,9 +114,7 @@ async function peek(
 const NO_GRANT: FoundInLine = {
   nextGrants: [],
   hasOthers: true,
-  firstUnserved: undefined,
   unservedRows: [],
-  firstUnservedAsks: undefined,
   taskWaits: false,
   refused: [],
 };
@@ -128,12 +126,12 @@ const NO_GRANT: FoundInLine = {
  */
 async function leaveToSleepers(
   dependencies: LeaseDependencies,
-  { key, proof, found: { firstUnserved = '' } }: { key: string; proof: Proof; found: FoundInLine },
+  { key, proof, found: { firstOther = '' } }: { key: string; proof: Proof; found: FoundInLine },
   call: Call,
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const entry = { name: proof.name };
   const now = dependencies.clock.now();
-  const [end, left] = [endExclusive(dependencies, { key, entry, how: 'released', now }), leftToSleepers(firstUnserved)];
+  const [end, left] = [endExclusive(dependencies, { key, entry, how: 'released', now }), leftToSleepers(firstOther)];
   const { won, record, unanswered } = await updateKey(
     dependencies,
     {
@@ -186,7 +184,7 @@ async function writeQuickHandOff(
           'turn_ms = :now - #h.a',
           found.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :number',
         ],
-        ...(found.firstUnserved === undefined ? [] : ['next_ticket = :next']),
+        ...(found.firstOther === undefined ? [] : ['next_ticket = :next']),
         ...(found.waitingTickets === undefined ? [] : ['next_tickets = :names']),
         ...(execution === undefined ? [] : ['execution = :execution']),
         ...ring.set,
@@ -194,7 +192,7 @@ async function writeQuickHandOff(
       remove: [
         'prev_by',
         ...(execution === undefined ? ['execution'] : []),
-        ...(found.firstUnserved === undefined ? ['next_ticket'] : []),
+        ...(found.firstOther === undefined ? ['next_ticket'] : []),
       ],
       condition: all(
         hasLeaseId(proof),
@@ -210,7 +208,7 @@ async function writeQuickHandOff(
         ...(found.number === undefined
           ? { ':zero': integer(0), ':one': integer(1) }
           : { ':number': integer(found.number) }),
-        ...(found.firstUnserved !== undefined && { ':next': text(found.firstUnserved) }),
+        ...(found.firstOther !== undefined && { ':next': text(found.firstOther) }),
         ...(found.waitingTickets !== undefined && { ':names': text(shortNamesOf(found.waitingTickets)) }),
         ...(execution !== undefined && { ':execution': text(execution) }),
         ...ring.values,

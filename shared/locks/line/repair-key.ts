@@ -78,9 +78,9 @@ export async function repairKey(
   let next: Waiter | undefined;
   let isServed = false;
   for (let tries = 0; tries < MAX_HAND_OFFS && call.timeLeftMs() >= MIN_KEY_TIME_MS; tries++) {
-    const { grantedTickets, end, record: current, blocked } = await handOff(dependencies, { record }, call);
-    counts.granted += grantedTickets.length;
-    isServed ||= grantedTickets.length > 0;
+    const { served, end, record: current, blocked } = await handOff(dependencies, { record }, call);
+    counts.granted += served.length;
+    isServed ||= served.length > 0;
     [record, next] = [current, blocked];
     if (blocked && (await deleteDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
@@ -99,8 +99,8 @@ export async function repairAgain(
   call: Call,
 ): Promise<boolean> {
   const seen = await restoreMark(dependencies, await readKey(dependencies, key, call), call);
-  const { grantedTickets, record } = await handOff(dependencies, { record: seen }, call);
-  counts.granted += grantedTickets.length;
+  const { served, record } = await handOff(dependencies, { record: seen }, call);
+  counts.granted += served.length;
   return record.thirdParty !== undefined;
 }
 

@@ -25,7 +25,7 @@ interface Polled {
  * keep the call from its own grant. If the call returns first, the look may stop at any point. That is safe: each of
  * its writes names the version from before the question.
  */
-function looksBeside(lock: Pick<Lock, 'lookAtHolders'>): (record: KeyRecord, isNext: boolean) => void {
+function backgroundLook(lock: Pick<Lock, 'lookAtHolders'>): (record: KeyRecord, isNext: boolean) => void {
   let isLooking = false;
   const end = () => {
     isLooking = false;
@@ -107,7 +107,7 @@ class CallInLine {
   readonly #deadline: number;
   #decidesAt: number;
   readonly #ticket: string;
-  readonly #looksBeside: ReturnType<typeof looksBeside>;
+  readonly #looksBeside: ReturnType<typeof backgroundLook>;
   #record: KeyRecord;
   #polledAt: number;
   /** When the call last read its own row. If it is `IN_DOUBT`, the call reads the row before it acts. */
@@ -126,7 +126,7 @@ class CallInLine {
   constructor(lockCall: LockCall, { ticket, record }: Joined, joining: JoinOptions) {
     this.#lockCall = lockCall;
     this.#lock = lockCall.lock;
-    this.#looksBeside = looksBeside(lockCall.lock);
+    this.#looksBeside = backgroundLook(lockCall.lock);
     this.#joining = joining;
     this.#deadline = joining.deadline;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
@@ -343,7 +343,7 @@ interface RaceOptions {
 export async function race(lockCall: LockCall, { heldBy, ...racing }: RaceOptions): Promise<GrantOnRecord> {
   const { clock, ids } = lockCall.dependencies;
   const pauses = jitteredPauses(ids);
-  const lookAtHolders = looksBeside(lockCall.lock);
+  const lookAtHolders = backgroundLook(lockCall.lock);
   for (let record = heldBy; ; ) {
     await untilSeemsFree(lockCall, { ...racing, heldBy: record, pauses, lookAtHolders, triedAt: clock.now() });
     const outcome = await racing.attempt();
@@ -354,7 +354,7 @@ export async function race(lockCall: LockCall, { heldBy, ...racing }: RaceOption
 
 interface Round extends RaceOptions {
   pauses: Iterator<number, never>;
-  lookAtHolders: ReturnType<typeof looksBeside>;
+  lookAtHolders: ReturnType<typeof backgroundLook>;
   triedAt: number;
 }
 

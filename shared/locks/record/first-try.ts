@@ -15,7 +15,7 @@ import {
   unusable,
 } from './record.ts';
 import { isSlowWrite, type Written } from './requests.ts';
-import { entriesToEnd, type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome } from './room.ts';
+import { entriesToEnd, type GrantRequest, previousOfExclusive, refuseOtherWeight, type TryOutcome } from './room.ts';
 
 /**
  * How often a first try begins again because a duplicate call has changed the grant of the request. Each duplicate
@@ -62,7 +62,7 @@ export async function firstTry(
   request: GrantRequest,
   call: Call,
 ): Promise<TryOutcome> {
-  const state: TryState = { request, record: undefined, toEnd: [], tries: 1, conflicts: 1, wasLineEmpty: false };
+  const state: TryState = { request, record: undefined, toEnd: [], tries: 1, conflicts: 0, wasLineEmpty: false };
   for (;;) {
     const { record: before, toEnd } = state;
     const triedAt = dependencies.clock.now();
@@ -74,7 +74,8 @@ export async function firstTry(
   }
 }
 
-const mayTryAgain = (state: TryState): boolean => state.conflicts++ < MAX_DUPLICATE_CONFLICTS;
+/** Counts a conflict with a duplicate call. @returns whether the call may try again */
+const noteConflict = (state: TryState): boolean => ++state.conflicts < MAX_DUPLICATE_CONFLICTS;
 
 interface AfterWrite {
   state: TryState;
@@ -91,7 +92,7 @@ async function decideByRecord(
   const ownEntry = entryOf(record, state.request.name);
   if (landed && ownEntry) {
     const granted = await withSafeFence(dependencies, { attempt, ownEntry }, call);
-    return granted ?? (mayTryAgain(state) ? 'again' : { won: false, record });
+    return granted ?? (noteConflict(state) ? 'again' : { won: false, record });
   }
   const repeated = await repeatOwn(dependencies, { state, attempt }, call);
   if (repeated) return repeated;
@@ -138,7 +139,7 @@ async function repeatOwn(
   const repeated = await repeatGrant(dependencies, { request, record }, call);
   if (repeated) return repeated;
   // A duplicate call has changed the grant, so the next write reads it as that call has left it.
-  return ownGrantOf(record, request.name, dependencies.clock.now()) && mayTryAgain(state) ? 'again' : undefined;
+  return ownGrantOf(record, request.name, dependencies.clock.now()) && noteConflict(state) ? 'again' : undefined;
 }
 
 /**
@@ -197,7 +198,7 @@ async function serveLine(
   const isUnclaimed = granted?.claimTtlMs !== undefined;
   const claimed = isUnclaimed && (await repeatGrant(dependencies, { request, record: after }, call));
   if (claimed) return claimed;
-  return granted && mayTryAgain(state) ? 'again' : { won: false, record: after, isLeftToSleepers };
+  return granted && noteConflict(state) ? 'again' : { won: false, record: after, isLeftToSleepers };
 }
 
 /**
@@ -212,8 +213,8 @@ async function handOffIfAny(
   const { handOff, mayBeHandingOff } = await import('../line/hand-off.ts');
   if (mayBeHandingOff(record, dependencies.clock.now())) return { record };
   const handed = await handOff(dependencies, { record }, call);
-  const { end, grantedTickets, record: current } = handed;
-  const isTaken = grantedTickets.length > 0 && current.entries.some(({ path }) => path === EXCLUSIVE_PATH);
+  const { end, served, record: current } = handed;
+  const isTaken = served.length > 0 && current.entries.some(({ path }) => path === EXCLUSIVE_PATH);
   return end === 'empty' && !isTaken ? 'empty' : handed;
 }
 
@@ -271,7 +272,7 @@ async function withSafeFence(
   call: Call,
 ): Promise<WonTry | undefined> {
   const { won, record, before } = written;
-  const previous = before && previousAlone(before, triedAt);
+  const previous = before && previousOfExclusive(before, triedAt);
   const granted = { won: true, record, repeated: !won, ended: toEnd, previous } as const;
   const metNoFence = before ? before.fence === undefined : ownEntry.fence === triedAt;
   const isSafe = won && !metNoFence && toEnd.length === 0 && (before?.entries.length ?? 0) === 0;

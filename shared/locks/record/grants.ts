@@ -19,7 +19,14 @@ import {
   isUnmarked,
   wasNotFreedAfter,
 } from './conditions.ts';
-import { EXCLUSIVE_PATH, EXCLUSIVE_WEIGHT, fencePathOf, HOLDFAST_VERSION, RING_SIZE, remember } from './identity.ts';
+import {
+  EXCLUSIVE_PATH,
+  EXCLUSIVE_WEIGHT,
+  fencePathOf,
+  HOLDFAST_LEASE_VERSION,
+  RING_SIZE,
+  remember,
+} from './identity.ts';
 import { entryOfNew } from './new-entries.ts';
 import { entryOf, type HolderEntry, isExclusiveGrant, type KeyRecord, type NewGrant } from './record.ts';
 import {
@@ -122,7 +129,7 @@ const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
   set: ['lease_version = :ours', ...entries.map(({ nth }) => `#g${nth} = :g${nth}`)],
   names: Object.fromEntries(entries.map(({ path, nth }) => [`#g${nth}`, path])),
   values: {
-    ':ours': text(HOLDFAST_VERSION),
+    ':ours': text(HOLDFAST_LEASE_VERSION),
     ...Object.fromEntries(entries.map(({ item, nth }) => [`:g${nth}`, item])),
   },
 });

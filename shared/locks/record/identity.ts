@@ -27,7 +27,7 @@ export function nameOfRequest({ holder, requestId, principal = '' }: RequestIden
  * The `lease_version` of a key that Holdfast holds. A third-party client reads such a record as the lease of another
  * client.
  */
-export const HOLDFAST_VERSION = 'holdfast';
+export const HOLDFAST_LEASE_VERSION = 'holdfast';
 
 /**
  * The path of the entry of an exclusive holder. It is always the same, so a write can replace an expired holder without
@@ -112,7 +112,7 @@ export const MODES = ['shared', 'exclusive'] as const satisfies readonly Mode[];
  * The highest number of shared holders, and the limit of a shared request that does not name one. The record must
  * stay small, because each call pays for all of it.
  */
-export const MAX_PERMITS = 200;
+export const MAX_LIMIT = 200;
 
 /** The weight of an exclusive holder. It is above every limit, so no other holder fits beside it. */
 export const EXCLUSIVE_WEIGHT = 1_000_000;
@@ -124,7 +124,7 @@ export const MAX_DATA_BYTES = 256;
 export const ONCE_KEY_PREFIX = 'holdfast:once:';
 
 /** The prefix of the stored keys of rates (docs/protocols/rates.md#record). Callers cannot acquire these keys. */
-export const RATE_ROWS = 'holdfast:rate:';
+export const RATE_KEY_PREFIX = 'holdfast:rate:';
 
 /** The prefix of the lease ids of `once`, by which heartbeat and release find the record. */
 export const ONCE_LEASE_ID_PREFIX = 'o.';
@@ -137,7 +137,7 @@ export const ONCE_LEASE_ID_PREFIX = 'o.';
 export const isOnceRecord = (key: string): boolean => key.startsWith(ONCE_KEY_PREFIX);
 
 /** Whether the record is one of `once` or of a rate. Lists of keys leave such records out. */
-export const isOnceOrRateRecord = (key: string): boolean => isOnceRecord(key) || key.startsWith(RATE_ROWS);
+export const isOnceOrRateRecord = (key: string): boolean => isOnceRecord(key) || key.startsWith(RATE_KEY_PREFIX);
 
 /** What readers see of the grant of the last exclusive holder. */
 export interface LastTerms {

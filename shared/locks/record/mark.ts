@@ -111,8 +111,7 @@ const MARK_ATTRIBUTES = ['mark', ...LINE_HINTS, ...PACE_HINTS];
  * Removes the mark and its hints. Callers that may come back stay counted: `line_out` becomes minus their number, and
  * the next mark counts them. When one of them asks again, it raises `arrivals` and `line_out`. If one of them has
  * `replace`, `latest` stays, so that a newer request still replaces it.
- * @param moved the moved waiter on record. Keep a waiter that was moved later: it may have put its row, and not yet
- * raised the mark
+ * @param moved the moved waiter on record. A waiter that was moved later stays: its row may be there before its mark
  */
 export const removedMark = (
   { count, until, replaces }: StayingRows,
@@ -209,7 +208,7 @@ interface JoinMarkOptions {
   /** Whether the call already has its waiter in line, and only puts a lost mark back. */
   restoresMark?: boolean;
   /** Whether the write demands that the key has a mark. */
-  isMarked?: boolean | undefined;
+  mustBeMarked?: boolean | undefined;
   /** Whether the caller sleeps, and so does not poll by itself. */
   isAsleep?: boolean | undefined;
   /** What makes the request the newest, if it has `replace`. */
@@ -231,15 +230,7 @@ export interface ReplacePart {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  {
-    key,
-    name,
-    ticket,
-    restoresMark = false,
-    isCounted = restoresMark,
-    isMarked: mustBeMarked = false,
-    ...how
-  }: JoinMarkOptions,
+  { key, name, ticket, restoresMark = false, isCounted = restoresMark, mustBeMarked = false, ...how }: JoinMarkOptions,
   call: Call,
 ): Promise<Written> {
   const mayJoin = restoresMark ? isUnmarked : isNotRemembered(name);

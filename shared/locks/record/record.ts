@@ -178,7 +178,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     isFreeForThirdParties: item.lease_version === undefined,
     fence: number(item, 'fence'),
     entries: [
-      ...(parseAlone(item) ?? []),
+      ...(parseExclusive(item) ?? []),
       ...Object.entries(item).flatMap(([path, value]) => {
         const name = ENTRY.exec(path)?.[1];
         return (name && parseEntry({ name, path }, value.M, number(item, `f${name}`))) || [];
@@ -241,8 +241,11 @@ function lastTurnMs(item: Item): number | undefined {
   return turnMs === undefined ? undefined : Math.max(0, turnMs);
 }
 
-/** The record itself has the fence and the execution of an exclusive holder. An index finds it by the execution. */
-function parseAlone(item: Item): [HolderEntry] | undefined {
+/**
+ * The fence and the execution of an exclusive holder are attributes of the record itself, because the index
+ * `by-execution` needs the execution there.
+ */
+function parseExclusive(item: Item): [HolderEntry] | undefined {
   const map = item[EXCLUSIVE_PATH]?.M;
   const name = map?.m?.S;
   const entry = name && parseEntry({ name, path: EXCLUSIVE_PATH }, map, number(item, 'fence'));

@@ -107,7 +107,7 @@ export const otherWeightError = ({ weight }: GrantRequest, ownEntry: HolderEntry
         },
       ]);
 
-/** @throws HoldfastError InvalidRequest, as `otherWeight` */
+/** @throws HoldfastError InvalidRequest, as `otherWeightError` */
 export function refuseOtherWeight(request: GrantRequest, ownEntry: HolderEntry): void {
   const error = otherWeightError(request, ownEntry);
   if (error) throw error;
@@ -167,7 +167,7 @@ function formerHolder({ entry, how, operator }: GrantToEnd, now: number): EndedG
 }
 
 /** The holder before an exclusive grant that does not end shared grants. @param record the record before the grant */
-export const previousAlone = (record: KeyRecord, now: number): EndedGrant | undefined => {
+export const previousOfExclusive = (record: KeyRecord, now: number): EndedGrant | undefined => {
   const [replaced] = record.entries;
   return replaced ? formerHolder({ entry: replaced, how: 'expired' }, now) : (record.last ?? record.previous);
 };

@@ -1,4 +1,4 @@
-import { EXCLUSIVE_WEIGHT, MAX_PERMITS } from '../../../shared/locks/record/identity.ts';
+import { EXCLUSIVE_WEIGHT, MAX_LIMIT } from '../../../shared/locks/record/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import type { Entry, Violation } from '../history.ts';
 import { beliefs } from './beliefs.ts';
@@ -15,7 +15,7 @@ export interface Terms {
 export function termsOf({ input }: Entry): Terms {
   const isExclusive = input.mode === 'exclusive' || (input.mode === undefined && input.limit === undefined);
   if (isExclusive) return { weight: EXCLUSIVE_WEIGHT, limit: EXCLUSIVE_WEIGHT };
-  return { weight: Number(input.weight ?? 1), limit: Number(input.limit ?? MAX_PERMITS) };
+  return { weight: Number(input.weight ?? 1), limit: Number(input.limit ?? MAX_LIMIT) };
 }
 
 /**
