@@ -27,7 +27,7 @@ const throttled: Measurement = {
   name: 'throttled',
   title: 'Acquire and release on a third of a core',
   method:
-    'As for `overhead`, but a control group lets the process run for a third of every 20 ms. The emulator has a core. Ratios are of the means, because few calls are stopped, but for long',
+    'As for `overhead`, but a control group lets the process run for a third of every 20 ms. The emulator has a core. Ratios are of the means, because the control group stops few calls, but each for long',
   run: async (options) =>
     overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, max: MAX_TO_FLOOR }),
 };

@@ -56,7 +56,7 @@ export async function startStack({ port: base, memory, durable = [], ...options 
   if (dataDir) await keepOutOfGit();
   const service = await readService();
   if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalCredentials();
-  if (durable.length > 0) serveDurableFunctions(lambdaPort);
+  if (durable.length > 0) setDurableEnvironment(lambdaPort);
   prepareEnvironment(service);
   const running: { stop(): Promise<void> }[] = [];
   const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
@@ -120,7 +120,7 @@ function useLocalCredentials(): void {
 }
 
 /** Sets the environment of the functions of the service, and of the user's handlers, which run in this process too. */
-function serveDurableFunctions(port: number): void {
+function setDurableEnvironment(port: number): void {
   process.env.AWS_ENDPOINT_URL_LAMBDA = `http://127.0.0.1:${port}`;
   process.env.DURABLE_FUNCTIONS ??= '*';
 }

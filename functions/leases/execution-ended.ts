@@ -3,7 +3,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 import { executionEndedInput } from '../../shared/locks/calls/inputs.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
-import { endExecution } from '../../shared/locks/executions/ended.ts';
+import { freeEndedExecution } from '../../shared/locks/executions/ended.ts';
 
 /**
  * The rule calls this function at once for the end of an execution, and the queue that delays the same event calls it
@@ -17,7 +17,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
       nameFields: NO_NAME_FIELDS,
       queued: true,
       ofDeployment: true,
-      run: endExecution(dependencies),
+      run: freeEndedExecution(dependencies),
       logged: ['execution', 'again', 'status', 'tickets', 'freed', 'graced', 'kept'],
     }),
   );

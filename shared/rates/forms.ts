@@ -43,7 +43,7 @@ const KEPT_SECONDS = DAY_SECONDS;
  */
 export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, write: RateWrite, call: Call) {
   const { input, row, ahead, cap } = write.request;
-  const { set, condition, names = {}, values } = write.form === 'late' ? late(write) : added(write);
+  const { set, condition, names = {}, values } = write.form === 'late' ? late(write) : firstReservation(write);
   const latestStart = write.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
   const expiry = cap ? write.now / 1_000_000 + CAPPED_SECONDS : latestStart + KEPT_SECONDS;
   const command = new UpdateItemCommand({
@@ -84,7 +84,7 @@ function late({ request, now }: RateWrite): Parts {
   };
 }
 
-function added(write: RateWrite): Parts {
+function firstReservation(write: RateWrite): Parts {
   const { request, form, now, since, isOpen } = write;
   const { input, charge, reservation } = request;
   const last = text(reservationText(reservation));
@@ -144,7 +144,7 @@ const mayOpen: Condition = {
   values: { ':most': integer(MAX_OPEN) },
 };
 /**
- * An earlier try of the request got no answer, and others have reserved since. Its start is lost, and its entry now
- * counts for this try.
+ * An earlier try of the request got no answer, and others have reserved since. Its start is lost, but the open
+ * reservation that it left now belongs to this try.
  */
 const isStillOpen: Condition = { expression: 'attribute_exists(#open)' };

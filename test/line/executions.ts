@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { endExecution } from '../../shared/locks/executions/ended.ts';
+import { freeEndedExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
@@ -265,7 +265,7 @@ export async function executions(lineWorld: LineWorld) {
     const foreign = target.replace('123456789012', '999999999999');
     steps.foreign.add(foreign);
     await acquire({ key: newKey(), execution, target: foreign });
-    const second = endExecution(dependencies);
+    const second = freeEndedExecution(dependencies);
     expect(await second({ execution, again: true }, call())).toMatchObject({ freed: 2, kept: 0 });
     await acquire({ key: newKey(), execution, target: foreign });
     expect(await second({ execution, again: true }, call(OWN))).toMatchObject({ freed: 1 });
@@ -277,7 +277,7 @@ export async function executions(lineWorld: LineWorld) {
     const beside = newKey();
     await acquire({ key: beside, execution });
     steps.foreign.add(target);
-    const ended = endExecution(dependencies);
+    const ended = freeEndedExecution(dependencies);
     expect((await failure(ended({ execution, again: true }, call(OWN)))).code).toBe('Unavailable');
     expect([await see(key), await see(beside)]).toMatchObject([{ holder: 'tester' }, { holder: undefined }]);
     steps.foreign.delete(target);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
-import { endExecution } from '../../shared/locks/executions/ended.ts';
+import { freeEndedExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
 import { exitingAfter } from '../support/faults/mortal.ts';
@@ -84,7 +84,7 @@ it.each([
   await acquire({ key: `lots held ${lots}`, execution });
   requests.sent.length = 0;
   const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
-  await endExecution({ ...dependencies, ids })({ execution, again: false }, call());
+  await freeEndedExecution({ ...dependencies, ids })({ execution, again: false }, call());
   expect(requests.sent.filter((sent) => order.includes(sent)).slice(0, 2)).toEqual(order);
 });
 

@@ -49,7 +49,7 @@ it('a write that is lost to a heartbeat is tried without another query', async (
   expect(await read('extended')).toMatchObject({ used: 2, waiting: 2 });
 });
 
-it('a lost write goes on before the overdue task that it ended', async () => {
+it('a hand-off that lost its write serves those before the task it ended', async () => {
   const key = 'over between';
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });

@@ -235,7 +235,7 @@ describe('once', () => {
     expect((await a.get('once')).body.keys.map(({ key }: { key: string }) => key)).toContain('other');
   });
 
-  it('once in a namespace counts the namespace for the limit of a key', async () => {
+  it('the length limit of a once key includes its namespace', async () => {
     const longest = 'k'.repeat(1010 - 'team-a/'.length);
     expect((await begin(a, longest)).status).toBe(200);
     expect((await begin(a, `${longest}k`)).body.issues).toEqual([

@@ -60,7 +60,8 @@ what they have. none lifts the cap on holders and the caps on rates, and serves 
   },
 };
 
-const isOver = (now: Cap | null, used: number): boolean => typeof now?.limit === 'number' && used > now.limit;
+const isOver = (current: Cap | null, used: number): boolean =>
+  typeof current?.limit === 'number' && used > current.limit;
 
 /** The request of the command line. @throws Failure that names what is wrong */
 function requestOf(args: Arguments): RequestOf<'capKey'> {

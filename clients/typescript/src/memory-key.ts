@@ -216,8 +216,8 @@ export class MemoryKey {
     const use = { holders: this.#grants.length, used: this.#used, limit: this.#limit };
     const common = { key, waiting: this.#line.length, ...use, ...(this.#capNow && { cap: capView(this.#capNow) }) };
     const grants = this.#grants.filter(({ request }) => holder === undefined || request.holder === holder);
-    const isExpired = ({ endsAt }: Grant) => Number(endsAt <= this.#now);
-    const [grant] = grants.sort((left, right) => isExpired(left) - isExpired(right) || left.endsAt - right.endsAt);
+    const expiredRank = ({ endsAt }: Grant) => Number(endsAt <= this.#now);
+    const [grant] = grants.sort((left, right) => expiredRank(left) - expiredRank(right) || left.endsAt - right.endsAt);
     if (grant) {
       const { mode, weight, ...shown } = grantView(grant, this.#now);
       return { ...shown, ...common };
@@ -272,8 +272,8 @@ export class MemoryKey {
   }
 
   #sort(): void {
-    const isLater = ({ ticket }: Waiter) => Number(ticket !== this.#moved);
-    this.#line.sort((left, right) => isLater(left) - isLater(right) || (left.ticket < right.ticket ? -1 : 1));
+    const moveRank = ({ ticket }: Waiter) => Number(ticket !== this.#moved);
+    this.#line.sort((left, right) => moveRank(left) - moveRank(right) || (left.ticket < right.ticket ? -1 : 1));
   }
 
   #grant(request: AcquireRequest): Grant {

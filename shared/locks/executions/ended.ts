@@ -27,11 +27,11 @@ import { executionState, type Work, workOf } from './state.ts';
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the
  * others were tried
  */
-export function endExecution(dependencies: LeaseDependencies) {
-  return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
+export function freeEndedExecution(dependencies: LeaseDependencies) {
+  return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<FreedByExecution> => {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
-    const counts: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
+    const counts: FreedByExecution = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, isSecondPass: again, status, stoppedAt: stopDate };
     const waiters = [...keys.values()].flatMap((tickets) => tickets.map(asGrantSinceJoin));
     const judgeTickets = memoized(() => askAndJudge(dependencies, { ...reported, grants: waiters }, call));
@@ -43,7 +43,7 @@ export function endExecution(dependencies: LeaseDependencies) {
   };
 }
 
-export interface ExecutionEnded extends GrantCounts {
+export interface FreedByExecution extends GrantCounts {
   execution: string;
   /** Tickets that were taken out of their lines. */
   tickets: number;
@@ -74,7 +74,7 @@ interface ExecutionInKey extends Reported {
   askedAt: number;
   /** Judges the tickets, with a single question in the whole pass. */
   judgeTickets(): Promise<Judge>;
-  counts: ExecutionEnded;
+  counts: FreedByExecution;
 }
 
 /**
@@ -101,14 +101,14 @@ async function endInKey(dependencies: LeaseDependencies, pass: ExecutionInKey, c
   // Tickets that are younger than a redrive stay, because their calls and tasks still wait.
   const tickets = pass.tickets.filter((ticket) => judge?.(asGrantSinceJoin(ticket)));
   // The ticket of the grant goes last: if this call crashes before that, the schedule finds the key by the ticket.
-  const granted = new Set(record.entries.map(({ ticket }) => ticket));
-  const waiting = tickets.filter((ticket) => !granted.has(ticket));
+  const holderTickets = new Set(record.entries.map(({ ticket }) => ticket));
+  const waiting = tickets.filter((ticket) => !holderTickets.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
   if (waiting.length > 0) await handOffToLine(dependencies, { record: await readKey(dependencies, key, call) }, call);
   const ended = await endGrantsOf(dependencies, pass, call);
   add(counts, ended);
   if (ended.goesOn) return;
-  for (const ticket of tickets) if (granted.has(ticket)) await leaveLine(ticket);
+  for (const ticket of tickets) if (holderTickets.has(ticket)) await leaveLine(ticket);
   if (tickets.length === pass.tickets.length) await forget();
 }
 
@@ -289,11 +289,11 @@ async function giveGrace(
   call: Call,
 ): Promise<boolean> {
   const { path, execution = '', graceMs = 0 } = entry;
-  const isTimed = isBound(entry) && path === EXCLUSIVE_PATH;
+  const storesTtlSeconds = isBound(entry) && path === EXCLUSIVE_PATH;
   const { set, values } = setting({
     e: integer(until),
     g: text(execution),
-    ...(isTimed && { u: secondsAttribute(graceMs) }),
+    ...(storesTtlSeconds && { u: secondsAttribute(graceMs) }),
   });
   const update = {
     ...{ key, entry, values, set: isBound(entry) ? [...set, '#h.t = #h.n'] : set },

@@ -5,7 +5,7 @@ import type { GrantOnRecord, TryOutcome } from '../record/room.ts';
 import { noteMark } from '../record/seen-marks.ts';
 import { leaveAfterGrant } from './claim.ts';
 import { type Arrived, isLineFull, refuseIfNamespaceFull } from './limits.ts';
-import type { LockCall, MarkWritten } from './lock.ts';
+import type { LockCall, MarkUpdated } from './lock.ts';
 import { extendPlace, putPlace, type Sleeper } from './place.ts';
 import {
   deleteWaiter,
@@ -179,7 +179,7 @@ export async function join(lockCall: LockCall, joining: JoinOptions): Promise<Jo
 async function markOrTry(
   lockCall: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },
-): Promise<{ marked?: MarkWritten; granted?: GrantOnRecord }> {
+): Promise<{ marked?: MarkUpdated; granted?: GrantOnRecord }> {
   const marked = await lockCall.lock.raiseMark(ticket, { mustBeMarked: true });
   if (marked.won || lockCall.lock.isMarked(marked.record) || lockCall.lock.ownGrant(marked.record) !== undefined)
     return { marked };

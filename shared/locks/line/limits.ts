@@ -184,8 +184,8 @@ export class NamespaceCounts {
 async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   let from: Item | undefined;
-  const until = call.timeLeftMs() / 2;
-  for (let pages = 0; pages < MAX_PAGES && call.timeLeftMs() > until; pages++) {
+  const minTimeLeftMs = call.timeLeftMs() / 2;
+  for (let pages = 0; pages < MAX_PAGES && call.timeLeftMs() > minTimeLeftMs; pages++) {
     const command: ScanCommand = new ScanCommand({
       TableName: waitersTable,
       ProjectionExpression: '#key',

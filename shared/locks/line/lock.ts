@@ -47,12 +47,12 @@ export interface Grant {
 }
 
 /** The outcome of a write on a grant. `record` is the current record, whether the write was won or lost. */
-export interface GrantUpdated {
+export interface RecordUpdated {
   won: boolean;
   record: KeyRecord;
 }
 
-export interface MarkWritten extends GrantUpdated {
+export interface MarkUpdated extends RecordUpdated {
   arrivals: number;
   /** How many of these waiters have left, if the record has that hint. */
   lineOut?: number | undefined;
@@ -78,7 +78,7 @@ export interface CallState {
   requestMs: number | undefined;
 }
 
-const markedBy = (won: boolean, record: KeyRecord): MarkWritten => ({
+const markedBy = (won: boolean, record: KeyRecord): MarkUpdated => ({
   won,
   record,
   arrivals: record.arrivals ?? Number.NaN,
@@ -163,7 +163,7 @@ export class Lock {
   async raiseMark(
     ticket: string,
     { isCounted = false, mustBeMarked, isAsleep }: { isCounted?: boolean; mustBeMarked?: boolean; isAsleep?: boolean },
-  ): Promise<MarkWritten> {
+  ): Promise<MarkUpdated> {
     const { key, name } = this.#grantRequest;
     const joining = { key, name, ticket, isCounted, mustBeMarked, isAsleep };
     const { won, record } = await this.#replacing(ticket, (replacing) =>
@@ -182,7 +182,7 @@ export class Lock {
   }
 
   /** Puts back a mark that a third-party client or TTL has removed. */
-  async restoreMark({ key }: KeyRecord, ticket: string): Promise<MarkWritten> {
+  async restoreMark({ key }: KeyRecord, ticket: string): Promise<MarkUpdated> {
     const joining = { key, name: this.#grantRequest.name, ticket, restoresMark: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
     return markedBy(won, record);
@@ -197,8 +197,8 @@ export class Lock {
   async handOff(record: KeyRecord, ownTicket?: string): Promise<LineHandOffOutcome> {
     const unnotified = new Set<string>();
     // The call is alive, so an exclusive grant to itself has the whole ttl at once, and does not need a claim.
-    const alive = this.isExclusive ? ownTicket : undefined;
-    const handed = await handOff(this.#dependencies, { record, unnotified, ownTicket: alive }, this.#call);
+    const ticketWithoutClaim = this.isExclusive ? ownTicket : undefined;
+    const handed = await handOff(this.#dependencies, { record, unnotified, ownTicket: ticketWithoutClaim }, this.#call);
     const { end, served, record: current, ownVersion } = handed;
     return {
       end: served.length > 0 ? 'served' : end,
@@ -214,7 +214,7 @@ export class Lock {
    * grant a full grant. `answer`: keeps the expiry; the new version prevents a hand-off by another call. `renew`:
    * starts the whole ttl again.
    */
-  async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<GrantUpdated> {
+  async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<RecordUpdated> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key, ttlMs } = this.#grantRequest;
@@ -324,7 +324,7 @@ export class Lock {
    * @param expired the current record, if it shows an expired grant of the request: the mark can be raised
    * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
-  async raiseMarkForTask(ticket: string, expired?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
+  async raiseMarkForTask(ticket: string, expired?: KeyRecord): Promise<MarkUpdated & { isRuined: boolean }> {
     const { key, name } = this.#grantRequest;
     const before = expired && this.#entry(expired);
     const mayRaise = before ? isEntryAsSeen(before) : all(hasNoEntry(name), isNotRemembered(name));
@@ -343,7 +343,7 @@ export class Lock {
     return { ...markedBy(won, record), isRuined };
   }
 
-  async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantUpdated> {
+  async passTo(record: KeyRecord, waiter: WaitingTask): Promise<RecordUpdated> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key } = this.#grantRequest;

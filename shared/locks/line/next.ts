@@ -173,11 +173,11 @@ export interface FoundInLine {
   hasOthers: boolean;
   /** The ticket of the first of the others, if it is known. It becomes the `next_ticket`. */
   firstOther?: string | undefined;
-  /** What the waiter `firstOther` asks for, if it is awake. */
+  /** What the waiter of `firstOther` asks for, if it is awake. */
   firstOtherAsks?: NewGrant | undefined;
-  /** The waiter `firstOther`, if the search has ended because it does not fit. */
+  /** The waiter of `firstOther`, if the search has ended because it does not fit. */
   blocked?: Waiter;
-  /** Whether `firstOther` is a caller that sleeps, so that the key is left free for sleepers. */
+  /** Whether `firstOther` is the ticket of a caller that sleeps, so that the key is left free for sleepers. */
   isLeftToSleepers?: boolean;
   /** The tickets of the others on the first page, beginning with `firstOther`. */
   waitingTickets?: string[];

@@ -31,7 +31,7 @@ const NOTIFIED_AFTER_MS = 10_000;
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** How long the repair of one key usually takes at most. */
+/** A run that has less time left does not begin with another key: its repair rarely takes longer. */
 export const MIN_KEY_TIME_MS = 5000;
 
 /** How many rows of one key a run ends even if other keys need its time. */

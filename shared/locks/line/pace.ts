@@ -40,7 +40,7 @@ export const meanOf = (before: number | undefined, value: number): number =>
  * How long a hand-off takes. If requests are slow, only one of them counts, because measured turns contain the others
  * already. Counting more would make calls poll too late.
  */
-const handOffTimeMs = (requestMs = 0, mode: Mode): number =>
+const betweenTurnsMs = (requestMs = 0, mode: Mode): number =>
   BETWEEN_TURNS_MS[mode] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
 
 const modeOfHolders = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): Mode =>
@@ -194,8 +194,11 @@ export function pauseInLineMs(sight: PaceState, ids: Ids): number {
   const holders = Math.max(1, sight.holders ?? 0, record.entries.length);
   // No turn has ended yet, so each turn is expected to last as long as the current one has lasted so far.
   if (paceMs === undefined)
-    return Math.max(soonest, Math.min(others, Math.round(((turnMs || handOffMsOf(sight)) * (position - 1)) / holders)));
-  const eachMs = (turnMs + handOffMsOf(sight)) / holders;
+    return Math.max(
+      soonest,
+      Math.min(others, Math.round(((turnMs || releaseToGrantMs(sight)) * (position - 1)) / holders)),
+    );
+  const eachMs = (turnMs + releaseToGrantMs(sight)) / holders;
   const expected = untilEndMs + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
   // A hand-off may serve many at once before the first claim, when the record shows fewer holders than there is room
   // for, and after a heavy grant.
@@ -205,9 +208,9 @@ export function pauseInLineMs(sight: PaceState, ids: Ids): number {
 }
 
 /** How long a hand-off takes. For a shared grant it takes one more request, because the release comes before it. */
-const handOffMsOf = ({ record, requestMs }: Pick<PaceState, 'record' | 'requestMs'>): number => {
+const releaseToGrantMs = ({ record, requestMs }: Pick<PaceState, 'record' | 'requestMs'>): number => {
   const mode = modeOfHolders(record);
-  return handOffTimeMs(requestMs, mode) + (mode === 'exclusive' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
+  return betweenTurnsMs(requestMs, mode) + (mode === 'exclusive' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
 };
 
 /** The time until one of the holders has had its grant for a whole turn. */
@@ -216,7 +219,7 @@ function untilFirstEnd(sight: PaceState, turnMs: number): number {
   const ends = record.entries.map(
     ({ acquiredAt, claimTtlMs }) =>
       turnMs +
-      beginOf({ grantedAt: acquiredAt, isClaimed: claimTtlMs === undefined, handOffMs: handOffMsOf(sight), now }),
+      beginOf({ grantedAt: acquiredAt, isClaimed: claimTtlMs === undefined, handOffMs: releaseToGrantMs(sight), now }),
   );
   return ends.length === 0 ? 0 : Math.max(0, Math.min(...ends) - now);
 }
@@ -226,7 +229,7 @@ export function patienceInLineMs(
   sight: Pick<PaceState, 'record' | 'ticket' | 'arrival' | 'requestMs'>,
   ids: Ids,
 ): number {
-  if (sight.record.nextTicket === sight.ticket) return 2 * handOffMsOf(sight);
+  if (sight.record.nextTicket === sight.ticket) return 2 * releaseToGrantMs(sight);
   return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
 

@@ -8,7 +8,7 @@ import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION } from '../executions/allowed.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { isLineFull, refuseIfNamespaceFull } from './limits.ts';
-import type { Lock, MarkWritten } from './lock.ts';
+import type { Lock, MarkUpdated } from './lock.ts';
 import { failTask, NOTIFY_MS, sendError } from './notify.ts';
 import {
   deleteWaiter,
@@ -149,7 +149,7 @@ interface Arrival extends TaskInLine {
  */
 async function arrive(
   dependencies: LeaseDependencies,
-  { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<MarkWritten, 'arrivals' | 'lineOut'>,
+  { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<MarkUpdated, 'arrivals' | 'lineOut'>,
   call: Call,
 ): Promise<ParkOutcome | 'again'> {
   if (lock.roomAt(record) <= dependencies.clock.now()) {

@@ -14,7 +14,7 @@ import { repairLines } from '../../../shared/locks/calls/repair.ts';
 import type { Parked } from '../../../shared/locks/calls/types.ts';
 import { cancelWaiter } from '../../../shared/locks/calls/withdraw.ts';
 import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
-import { endExecution } from '../../../shared/locks/executions/ended.ts';
+import { freeEndedExecution } from '../../../shared/locks/executions/ended.ts';
 import { handOff } from '../../../shared/locks/line/hand-off.ts';
 import { join } from '../../../shared/locks/line/join.ts';
 import { Lock } from '../../../shared/locks/line/lock.ts';
@@ -63,7 +63,7 @@ export async function lineWorld(overrides: Overrides = {}) {
   const moving: Clock & Partial<Pick<ManualClock, 'advance'>> = overrides.clock ?? clock;
   const enter = documented('acquire', acquireOrPark(dependencies));
   const repaired = repairLines(dependencies);
-  const ended = endExecution(dependencies);
+  const ended = freeEndedExecution(dependencies);
   const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
 
   return {

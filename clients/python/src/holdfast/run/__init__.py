@@ -22,7 +22,7 @@ from ..view import LeaseView, Run
 from .arguments import EXIT_HELD, EXIT_LOST, EXIT_MISUSE, HELP, Arguments, Failure
 from .command import Command, executable
 from .supervise import Supervisor
-from .texts import Wait, complain, done_text, exit_code_of, message_of, refusal
+from .texts import Wait, done_text, exit_code_of, message_of, print_line, refusal
 
 _GRACE_SECONDS = 5
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH")
@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
     except Failure as error:
         message, code = str(error), error.exit_code
     for line in message.split("\n") + (["see python -m holdfast run --help"] if code == EXIT_MISUSE else []):
-        complain(line)
+        print_line(line)
     return code
 
 
@@ -224,7 +224,7 @@ class _Runner:
 
     def _note(self, text: str) -> None:
         if not self.is_quiet:
-            complain(text)
+            print_line(text)
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "waiting" and (line := self.lines.line(event)):

@@ -26,7 +26,7 @@ _MAX_COUNTED = 100  # up to this number, the service counts the others in line
 _MAX_UNBOUND_SECONDS = 2 * 86_400
 
 
-def complain(text: str) -> None:
+def print_line(text: str) -> None:
     """Prints a line on stderr. The command and its lease go on even if stderr cannot be written."""
     with suppress(OSError):
         os.write(2, f"holdfast: {''.join(map(_shown, text))}\n".encode())
