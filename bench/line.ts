@@ -202,11 +202,11 @@ async function contending(
 }
 
 /** A difference of one turn is unavoidable. */
-export const inWholeTurns = (max: number, least: number) => ({
+export const inWholeTurns = (max: number, min: number) => ({
   max,
   excuse: {
-    why: `the fewest grants were ${least}, and one more is the least difference`,
-    upTo: (least + 1) / Math.max(1, least),
+    why: `the fewest grants were ${min}, and one more is the least difference`,
+    upTo: (min + 1) / Math.max(1, min),
   },
 });
 

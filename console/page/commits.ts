@@ -59,6 +59,6 @@ export function CommitsView({ route }: { route: Route }) {
     <p class="lead">Commits that have begun and have not ended. If a writer was interrupted, its path is free when the bar is empty.</p>
     <${Loaded} polled=${polled}>${({ rows, more }: Listing<InFlight>, answeredAt: number) => html`
       ${more && html`<p class="notice">The table of commit records is long. Only its beginning was read.</p>`}
-      <${List} noun="commit in flight" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(answeredAt)} />`}<//>
+      <${List} noun="commit" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(answeredAt)} />`}<//>
   </section>`;
 }

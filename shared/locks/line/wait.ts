@@ -107,7 +107,7 @@ class CallInLine {
   readonly #deadline: number;
   #decidesAt: number;
   readonly #ticket: string;
-  readonly #looksBeside: ReturnType<typeof backgroundLook>;
+  readonly #lookInBackground: ReturnType<typeof backgroundLook>;
   #record: KeyRecord;
   #polledAt: number;
   /** When the call last read its own row. If it is `IN_DOUBT`, the call reads the row before it acts. */
@@ -126,7 +126,7 @@ class CallInLine {
   constructor(lockCall: LockCall, { ticket, record }: Joined, joining: JoinOptions) {
     this.#lockCall = lockCall;
     this.#lock = lockCall.lock;
-    this.#looksBeside = backgroundLook(lockCall.lock);
+    this.#lookInBackground = backgroundLook(lockCall.lock);
     this.#joining = joining;
     this.#deadline = joining.deadline;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
@@ -296,7 +296,7 @@ class CallInLine {
   }
 
   #askAboutHolders(): void {
-    this.#looksBeside(this.#record, this.#lock.isNext(this.#record, this.#ticket));
+    this.#lookInBackground(this.#record, this.#lock.isNext(this.#record, this.#ticket));
   }
 
   async #pauseAndPoll(): Promise<void> {
