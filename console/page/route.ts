@@ -37,9 +37,13 @@ function decoded(text: string): string {
 }
 
 export function linkTo({ view, key, query, filter, sort }: Partial<Route> & { view: View }): string {
-  const given = Object.entries({ q: query, show: filter, sort }).filter((field): field is [string, string] =>
-    Boolean(field[1]),
-  );
+  // Pairs, and not an object, because the build shortens names of properties.
+  const parameters = [
+    ['q', query],
+    ['show', filter],
+    ['sort', sort],
+  ];
+  const given = parameters.filter((field): field is [string, string] => Boolean(field[1]));
   const fields = new URLSearchParams(given).toString();
   return `#/${view}${key === undefined ? '' : `/${encodeURIComponent(key)}`}${fields && `?${fields}`}`;
 }

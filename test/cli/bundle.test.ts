@@ -46,7 +46,3 @@ it('the build of the page keeps the attributes and handlers of elements', async 
   for (const name of ['onClick', 'onChange', 'class', 'aria-label']) expect(foreign).toContain(name);
   expect(OWN_OF_PAGE.split(' ').filter((name) => foreign.has(name))).toEqual([]);
 });
-
-it('the build of the page keeps the parameters of its address', () => {
-  expect(OWN_OF_PAGE.split(' ').filter((name) => ['q', 'show', 'sort'].includes(name))).toEqual([]);
-});
